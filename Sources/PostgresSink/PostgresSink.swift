@@ -81,7 +81,9 @@ package final class PostgresSink: Store {
   /// Positions to be stored, JSON text.
   var topics = "{}"
   private var renewedAt = ProcessClock.now
-  /// By object; empty unless records are read.
+  /// What is known about the fields of objects, by object.
+  var knownFields: [String: KnownFields] = [:]
+  /// By `ReadPass.key`; empty unless records are read.
   var passes: [String: PassTable.Entry] = [:]
   var openPasses: [String: ReadPass] = [:]
   private(set) var sealedPasses: [String: ReadPass] = [:]
@@ -355,6 +357,7 @@ package final class PostgresSink: Store {
       self.encoders.removeAll { $0.rows.entity == layout.entity }
       for change in tables.changes { self.onNotice?(change) }
       self.hasUnfilledTables = true
+      try self.noteStates(of: layout.entity)
     }
     // Includes changes of an earlier attempt.
     if self.hasUnfilledTables { try self.fillTables() }
@@ -419,6 +422,7 @@ package final class PostgresSink: Store {
             try self.views.updateLive(current, over: self.connection)
           }
           _ = try self.views.updateFreshness(over: self.connection)
+          try self.views.updateColumns(over: self.connection)
           return outcome
         }
       }

@@ -7,6 +7,8 @@ public struct BlindFields: Sendable, Equatable {
   public var calculated: [String] = []
   /// Fields in the event schema that the user may not see; `Parent.Child` for parts of compounds.
   public var hidden: [String] = []
+  /// Fields in the event schema that REST and Bulk do not have, whoever asks.
+  public var unreadable: [String] = []
   /// Fields that are missing from the event schema, so that nothing would keep them up to date.
   public var notCarried: [String] = []
 
@@ -18,7 +20,14 @@ public struct BlindFields: Sendable, Equatable {
   /// - Parameter layout: the layout of the object's events as decoded, before any stage.
   public init(_ layout: RecordLayout, _ object: ObjectDescription) {
     let plan = SnapshotPlan(layout, object)
-    self.hidden = plan.unread.filter { $0.reason == .notDescribed }.map(\.name)
+    let access = FieldAccess.known(layout.fieldNames, in: object)
+    for field in plan.unread {
+      if field.reason == .notDescribed, access[field.name] != .unreadable {
+        self.hidden.append(field.name)
+      } else {
+        self.unreadable.append(field.name)
+      }
+    }
     let carried = Set(plan.fields).union(layout.columns.map(\.name))
     for field in object.fields where !Self.ownFields.contains(field.name) {
       if field.isCalculated {
@@ -30,6 +39,7 @@ public struct BlindFields: Sendable, Equatable {
   }
 
   public var isEmpty: Bool {
-    self.calculated.isEmpty && self.hidden.isEmpty && self.notCarried.isEmpty
+    self.calculated.isEmpty && self.hidden.isEmpty && self.unreadable.isEmpty
+      && self.notCarried.isEmpty
   }
 }

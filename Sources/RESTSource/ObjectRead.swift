@@ -10,6 +10,8 @@ struct ObjectRead: Sendable {
   let layout: RecordLayout
   private let condition: String?
   let reads: (@Sendable (Column) -> Bool)?
+  /// Rows have only the fields of columns that stored rows lack.
+  let isFilling: Bool
   let client: RESTClient
   let options: SnapshotReader.Options
   let allowance: RepairAllowance
@@ -37,13 +39,24 @@ struct ObjectRead: Sendable {
     self.entity = read.entity
     self.layout = read.layout
     self.condition = read.condition
-    self.reads = read.reads
+    self.isFilling = read.filling != nil
+    if let fields = read.filling {
+      self.reads = { Self.fills($0, fields) }
+    } else {
+      self.reads = read.reads
+    }
     self.client = client
     self.options = options
     self.allowance = allowance
     self.batches = batches
     self.signals = signals
     self.wake = wake
+  }
+
+  /// Whether a column, or a part of it, is among the fields.
+  private static func fills(_ column: Column, _ fields: Set<String>) -> Bool {
+    let name = column.path.joined(separator: ".")
+    return fields.contains(name) || fields.contains { $0.hasPrefix("\(name).") }
   }
 
   /// The state between attempts.

@@ -12,6 +12,7 @@ struct ReadBatch {
   private let decoder: SnapshotDecoder
   private let make: () -> RecordBatch
   private let prefix: [UInt8]
+  private let readType: StaticString
   private let readAt: ContinuousClock.Instant
   private let entity: [UInt8]
   /// Whether each line has a list of IDs.
@@ -32,7 +33,8 @@ struct ReadBatch {
     self.decoder = SnapshotDecoder(
       plan, latestStamp: read.client.serviceTime().map { $0 + Self.clockTolerance })
     self.make = read.makeBatch
-    self.prefix = Array("snapshot:\(number):".utf8)
+    self.prefix = Array("\(read.isFilling ? "fields" : "snapshot"):\(number):".utf8)
+    self.readType = read.isFilling ? "SNAPSHOT_FIELDS" : "SNAPSHOT"
     self.readAt = readAt
     self.entity = Array(read.entity.utf8)
     self.hasLists = read.layout.columns.contains {
@@ -51,7 +53,7 @@ struct ReadBatch {
     self.rowCount += 1
     do throws(SnapshotRowError) {
       let identity = try self.decoder.decode(texts, into: self.batch)
-      self.describe(identity, isDeleted ? "SNAPSHOT_DELETE" : "SNAPSHOT")
+      self.describe(identity, isDeleted ? "SNAPSHOT_DELETE" : self.readType)
     } catch {
       self.batch.truncate(rows: rows, arena: arena)
       let id = texts.count > 0 ? String(decoding: texts[SnapshotPlan.idField], as: UTF8.self) : ""

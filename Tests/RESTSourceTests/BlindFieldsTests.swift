@@ -40,6 +40,33 @@ import Testing
   }
 }
 
+@Suite("What is known about reading fields", .serialized) struct FieldAccessTests {
+  @Test("A field that REST lacks does not count as hidden from the user")
+  func unreadable() async throws {
+    let org = try await OrgServer {
+      $0.org.topics = ["/data/ChangeEvents"]
+      $0.org.hiddenFields = ["Account.Portal__c"]
+    }
+    let layout = try SnapshotDecoderTests.layout(of: "Account")
+    var description = try await org.client.describe("Account")
+    description.fields.removeAll { $0.name == "BillingCity" || $0.name.hasPrefix("Shipping") }
+    description.fields.append(
+      ObjectDescription.Field(
+        name: "EmailPreferencesAutoBcc", type: "boolean", compoundFieldName: nil,
+        isCalculated: false, isFilterable: true))
+    let known = FieldAccess.known(
+      layout.fieldNames + ["EmailPreferences", "Gone__c"], in: description)
+    #expect(known["Name"] == .readable && known["BillingAddress.Street"] == .readable)
+    #expect(known["BillingAddress.City"] == .unreadable && known["EmailPreferences"] == .unreadable)
+    #expect(known["Portal__c"] == .hidden && known["Gone__c"] == .hidden)
+    #expect(known["ShippingAddress.City"] == .hidden)
+    let blind = BlindFields(layout, description)
+    #expect(blind.hidden.contains("Portal__c") && blind.hidden.contains("ShippingAddress.City"))
+    #expect(blind.unreadable == ["BillingAddress.City"])
+    await org.stop()
+  }
+}
+
 @Suite("Covered time", .serialized) struct CoveredTimeTests {
   @Test("Changes that are not yet visible hold the time back, and it is never in the future")
   func heldBack() async throws {

@@ -14,6 +14,8 @@ public struct ReadPass: Sendable, Equatable {
 
   /// API name of the object.
   public var entity: String
+  /// Identifies the columns of a pass that reads only some; nil for one that reads all.
+  public var part: String?
   /// Counts the passes over the object, from 1.
   public var number: Int
   public var state: State
@@ -33,12 +35,20 @@ public struct ReadPass: Sendable, Equatable {
   /// When the job was posted, so no value is older; nil before that.
   public var requestedAt: ContinuousClock.Instant?
 
-  public init(entity: String, number: Int, state: State = .begun) {
+  public init(entity: String, part: String? = nil, number: Int, state: State = .begun) {
     self.entity = entity
+    self.part = part
     self.number = number
     self.state = state
     self.row = 0
     self.rowCount = 0
+  }
+
+  /// Identifies the pass among those of a store: the object, which is one word, and the part.
+  public var key: String { Self.key(entity: self.entity, part: self.part) }
+
+  static func key(entity: String, part: String?) -> String {
+    part.map { "\(entity) \($0)" } ?? entity
   }
 
   /// Forgets a lost job, of which nothing can be used: all records will be requested again.

@@ -30,7 +30,7 @@ struct ReadRun {
   init(_ object: ReadObject, topic: Int) {
     self.object = object
     self.topic = topic
-    self.pass = ReadPass(entity: object.entity, number: 1)
+    self.pass = ReadPass(entity: object.entity, part: object.part, number: 1)
   }
 
   var hasEnded: Bool {

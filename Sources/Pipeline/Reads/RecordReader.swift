@@ -16,6 +16,8 @@ public struct ReadObject: Sendable {
   public var condition: String?
   /// Whether records that are wrong in a store are read again.
   public var isRepaired: Bool
+  /// Dotted names of the only fields to read, for columns that rows lack; nil reads all.
+  public var filling: Set<String>?
   /// Whether to read a column of the layout; nil reads all. Columns not read are absent in the
   /// rows.
   public var reads: (@Sendable (Column) -> Bool)?
@@ -34,6 +36,19 @@ public struct ReadObject: Sendable {
     self.isRepaired = isRepaired
     self.reads = reads
   }
+
+  /// Identifies the fields of `filling`; nil for all.
+  var part: String? {
+    self.filling.map { fields in
+      let hash = fields.sorted().joined(separator: ",").utf8.reduce(0xcbf2_9ce4_8422_2325) {
+        (hash: UInt64, byte) in (hash ^ UInt64(byte)) &* 0x100_0000_01b3
+      }
+      return "fields:" + String(hash, radix: 16)
+    }
+  }
+
+  /// The key of the object's pass.
+  public var passKey: String { ReadPass.key(entity: self.entity, part: self.part) }
 }
 
 /// A signal from a reader; `object` is an index into its `objects`.

@@ -43,7 +43,7 @@ extension PipelineRunner {
         return
       }
       guard store.takesReads(of: layout) else { continue }
-      let known = store.pass(over: read.object.entity)
+      let known = store.pass(over: read.object.passKey)
       if known?.state == .complete, !read.object.anew.contains(store.name) { continue }
       recipients.append(number)
       guard read.object.condition == nil, let known, known.state != .complete else { continue }
@@ -63,14 +63,14 @@ extension PipelineRunner {
       self.reads[index].phase = .unbegun
       return
     }
-    let numbers = recipients.map { self.stores[$0].passNumber(over: read.object.entity) }
+    let numbers = recipients.map { self.stores[$0].passNumber(over: read.object.passKey) }
     let isShared = recipients.allSatisfy {
-      let known = self.stores[$0].pass(over: read.object.entity)
+      let known = self.stores[$0].pass(over: read.object.passKey)
       return known?.number == pass?.number && known?.state != .complete
     }
     guard let pass, isShared else {
       self.reads[index].pass = ReadPass(
-        entity: read.object.entity, number: (numbers.max() ?? 0) + 1)
+        entity: read.object.entity, part: read.object.part, number: (numbers.max() ?? 0) + 1)
       self.reads[index].phase = .unbegun
       return
     }
@@ -131,7 +131,7 @@ extension PipelineRunner {
   private func recipients(of index: Int, at pass: ReadPass) -> [Int] {
     if self.reads[index].object.condition != nil { return self.reads[index].recipients }
     return self.reads[index].recipients.filter { number in
-      guard let known = self.stores[number].pass(over: pass.entity), known.number == pass.number
+      guard let known = self.stores[number].pass(over: pass.key), known.number == pass.number
       else { return true }
       return pass.state != .reading || !known.isAtLeast(pass) || known == pass
     }

@@ -91,7 +91,7 @@ public struct RunStatistics: Sendable {
     /// When records last arrived.
     public var progressedAt: ContinuousClock.Instant?
 
-    mutating func note(_ pass: ReadPass) { self.passes[pass.entity] = pass }
+    mutating func note(_ pass: ReadPass) { self.passes[pass.key] = pass }
   }
 
   public struct Attention: Hashable, Sendable {

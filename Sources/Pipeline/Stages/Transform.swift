@@ -37,6 +37,9 @@ public protocol Transform {
   /// Whether `apply` changes anything.
   var changesRows: Bool { get }
 
+  /// Whether the result for a column depends on other columns of the row.
+  var readsAcrossColumns: Bool { get }
+
   /// The slots whose values the stage hides in rows of a layout that it has made.
   func maskedSlots(of output: RecordLayout) -> Set<Int>
   /// Whether rows of a layout that enters the stage may leave it. If false, sinks do not prepare
@@ -65,6 +68,7 @@ extension Transform {
   public func begin(_ run: RunValues) {}
   public func apply(to batch: RecordBatch) throws {}
   public var changesRows: Bool { false }
+  public var readsAcrossColumns: Bool { false }
   public func maskedSlots(of output: RecordLayout) -> Set<Int> { [] }
   public func bringsRows(of input: RecordLayout) -> Bool { true }
   public var namedColumns: NamedColumns? { nil }

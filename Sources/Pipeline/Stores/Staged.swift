@@ -80,6 +80,12 @@ extension Staged: Store where Base: Store {
   }
   public func pass(over entity: String) -> ReadPass? { self.base.pass(over: entity) }
   public func awaitReads(of entity: String) throws { try self.base.awaitReads(of: entity) }
+  public func fields(of entity: String) throws -> [String] { try self.base.fields(of: entity) }
+  public func noteAccess(
+    _ access: [String: FieldAccess], of entity: String
+  ) throws -> [FillingColumn] {
+    try self.base.noteAccess(access, of: entity)
+  }
   public func passNumber(over entity: String) -> Int { self.base.passNumber(over: entity) }
   public func write(_ reads: RecordBatch, pass: ReadPass?) throws {
     try self.lend(reads) { try self.base.write($0, pass: pass) }

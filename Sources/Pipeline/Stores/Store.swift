@@ -34,10 +34,21 @@ public protocol Store: AnyObject {
 
   /// How far the records of an object have been read into the store; nil if no pass has begun, or
   /// if it has to start again.
-  func pass(over entity: String) -> ReadPass?
+  ///
+  /// - Parameter key: `ReadPass.key`; that of a pass over all columns is the object's name.
+  func pass(over key: String) -> ReadPass?
 
-  /// The number of the last pass over the object; 0 if none has begun.
-  func passNumber(over entity: String) -> Int
+  /// The number of the last pass of the key; 0 if none has begun.
+  func passNumber(over key: String) -> Int
+
+  /// Dotted names of the fields whose values the store's columns for an object hold.
+  func fields(of entity: String) throws -> [String]
+
+  /// Takes what is known about reading an object's fields, by dotted name, and notes the states of
+  /// its columns.
+  ///
+  /// - Returns: the columns that rows may lack values in, which can be read.
+  func noteAccess(_ access: [String: FieldAccess], of entity: String) throws -> [FillingColumn]
 
   /// Notes that all records of an object will be read for the first time, which the store's
   /// completeness has to take into account.
@@ -122,8 +133,12 @@ extension Store {
   public func isReady(for layout: RecordLayout) -> Bool { true }
   public func makeReady(for layout: RecordLayout) throws -> StoreAnswer { .done }
   public func takesReads(of layout: RecordLayout) -> Bool { false }
-  public func pass(over entity: String) -> ReadPass? { nil }
-  public func passNumber(over entity: String) -> Int { 0 }
+  public func pass(over key: String) -> ReadPass? { nil }
+  public func passNumber(over key: String) -> Int { 0 }
+  public func fields(of entity: String) throws -> [String] { [] }
+  public func noteAccess(
+    _ access: [String: FieldAccess], of entity: String
+  ) throws -> [FillingColumn] { [] }
   public func awaitReads(of entity: String) throws {}
   public func write(_ reads: RecordBatch, pass: ReadPass?) throws {
     preconditionFailure("\(self.name) takes no records that were read")

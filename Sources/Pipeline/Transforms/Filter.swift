@@ -51,6 +51,7 @@ public final class Filter: ConfiguredTransform {
   public var namedColumns: NamedColumns? {
     self.columns.named(by: Self.type, at: [self.condition])
   }
+  public var readsAcrossColumns: Bool { self.changesRows }
   public var changesRows: Bool { true }
 
   public func layout(for input: RecordLayout) throws -> RecordLayout {

@@ -89,6 +89,7 @@ public final class Route: ConfiguredTransform {
   public var namedColumns: NamedColumns? {
     self.columns.named(by: Self.type, at: self.rules.compactMap(\.condition))
   }
+  public var readsAcrossColumns: Bool { true }
   public var changesRows: Bool { true }
 
   public func layout(for input: RecordLayout) throws -> RecordLayout {
@@ -264,6 +265,7 @@ public final class RouteFilter: Transform {
     self.route = route
   }
 
+  public var readsAcrossColumns: Bool { true }
   public var changesRows: Bool { true }
   public var kind: String { Route.type }
   public func layout(for input: RecordLayout) throws -> RecordLayout { input }

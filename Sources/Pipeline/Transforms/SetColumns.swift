@@ -104,6 +104,7 @@ public final class SetColumns: ConfiguredTransform {
   public var namedColumns: NamedColumns? {
     self.columns.named(by: Self.type, at: self.sources.compactMap(\.source.expression))
   }
+  public var readsAcrossColumns: Bool { self.changesRows }
   public var changesRows: Bool { self.sources.contains { $0.source.expression != nil } }
   public func begin(_ run: RunValues) { self.run = run }
 

@@ -34,6 +34,9 @@ public final class StageChain {
   /// Whether any stage does more than arrange columns.
   var changesRows: Bool { self.stages.contains(where: \.changesRows) }
 
+  /// Whether any stage needs complete rows.
+  public var readsAcrossColumns: Bool { self.stages.contains(where: \.readsAcrossColumns) }
+
   /// The columns that leave the last stage.
   ///
   /// Throws the errors of the stages: `TransformError` for a layout that does not fit.

@@ -36,9 +36,10 @@ package struct Bookkeeping: Sendable {
       name: "_etl_column",
       columns: """
         table_name text, column_name text, ordinal int, path text, salesforce_type text,
-        pg_type text, first_schema_id text, primary key (table_name, column_name)
+        pg_type text, first_schema_id text, state text not null default 'complete',
+        since timestamptz not null default now(), primary key (table_name, column_name)
         """,
-      comment: "The columns that hold fields, and the field of each"),
+      comment: "The columns that hold fields, the field of each, and how complete they are"),
     Table(
       name: "_etl_journal",
       columns: """

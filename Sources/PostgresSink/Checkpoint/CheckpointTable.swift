@@ -45,6 +45,10 @@ package struct TableFreshness: Sendable, Equatable {
   package var unseen: Int64?
   /// The pass that is waiting or in progress; nil if there is none.
   package var reading: Reading?
+  /// Columns whose values rows may lack until the next run has read them.
+  package var fillingColumns: [String] = []
+  /// Columns of fields that the run-as user may not see.
+  package var hiddenColumns: [String] = []
 
   package struct Reading: Sendable, Equatable {
     package var rows: Int64
@@ -97,10 +101,14 @@ package final class CheckpointTable {
         \(Self.milliseconds("(to_jsonb(f) ->> 'snapshot_at')::timestamptz")), \
         to_jsonb(f) ->> 'missing_ranges', to_jsonb(f) ->> 'waiting_for_repair', \
         to_jsonb(f) ->> 'snapshot_state', to_jsonb(f) ->> 'snapshot_rows', \
-        to_jsonb(f) ->> 'snapshot_total', to_jsonb(f) ->> 'unseen' \
+        to_jsonb(f) ->> 'snapshot_total', to_jsonb(f) ->> 'unseen', \
+        to_jsonb(f) -> 'columns_filling', to_jsonb(f) -> 'columns_hidden' \
         FROM \(self.bookkeeping.qualified(ReportingViews.freshnessName)) AS f \
         WHERE pipeline = $1 AND sink = $2 ORDER BY table_name COLLATE "C"
         """, [self.pipeline, self.sink])
+      func names(_ row: Int, _ column: Int) throws -> [String] {
+        try JSONValue(parsing: rows[row, column] ?? "null").array?.compactMap(\.string) ?? []
+      }
       // The columns that the view of an earlier version lacks are null.
       return try (0..<rows.rowCount).map { row in
         TableFreshness(
@@ -109,7 +117,7 @@ package final class CheckpointTable {
           holes: rows[row, 4].flatMap { Int64($0) } ?? 0,
           completeThrough: rows[row, 5].flatMap { Int64($0) },
           lastChange: rows[row, 6].flatMap { Int64($0) },
-          topics: try JSONValue(parsing: rows[row, 7] ?? "null").array?.compactMap(\.string) ?? [],
+          topics: try names(row, 7),
           snapshotAt: rows[row, 8].flatMap { Int64($0) },
           missingRanges: rows[row, 9].flatMap { Int64($0) } ?? 0,
           waitingForRepair: rows[row, 10].flatMap { Int64($0) },
@@ -117,7 +125,8 @@ package final class CheckpointTable {
           reading: ["waiting", "reading"].contains(rows[row, 11])
             ? TableFreshness.Reading(
               rows: rows[row, 12].flatMap { Int64($0) } ?? 0,
-              total: rows[row, 13].flatMap { Int64($0) }) : nil)
+              total: rows[row, 13].flatMap { Int64($0) }) : nil,
+          fillingColumns: try names(row, 15), hiddenColumns: try names(row, 16))
       }
     }
   }

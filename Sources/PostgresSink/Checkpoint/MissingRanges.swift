@@ -96,7 +96,9 @@ struct MissingRanges {
       AND kind IN ('overflow', 'wildcard') AND noted_at <= (SELECT begun_at FROM \(self.snapshots) \
       WHERE pipeline = $1 AND sink = $2 AND entity = $3)
       """, [self.pipeline, self.sink, entity])
-    let others = TopicName.isChannel(topic) ? "s.number > 0" : "s.entity = $4"
+    // Passes over some columns have keys of two words.
+    let others =
+      TopicName.isChannel(topic) ? "s.number > 0 AND strpos(s.entity, ' ') = 0" : "s.entity = $4"
     try connection.query(
       """
       UPDATE \(self.table) AS m SET repaired_at = now() WHERE m.pipeline = $1 AND m.sink = $2 \

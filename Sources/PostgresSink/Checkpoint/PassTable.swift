@@ -26,7 +26,7 @@ struct PassTable {
     self.table = bookkeeping.qualified("_etl_snapshot")
   }
 
-  /// Reads the entries by object.
+  /// Reads the entries by `ReadPass.key`.
   func read(
     _ clock: DatabaseClock, over connection: PostgresConnection
   ) throws(PostgresError) -> [String: Entry] {
@@ -42,12 +42,15 @@ struct PassTable {
     var entries: [String: Entry] = [:]
     for row in 0..<result.rowCount {
       func number(_ column: Int) -> Int64? { result[row, column].flatMap { Int64($0) } }
-      guard let entity = result[row, 0] else { continue }
+      guard let key = result[row, 0] else { continue }
+      let words = key.split(separator: " ", maxSplits: 1).map(String.init)
+      guard let entity = words.first else { continue }
       var entry = Entry(newestStamp: number(9), finishedAt: number(10))
       if let count = number(1), count > 0,
         let state = result[row, 2].flatMap({ ReadPass.State(rawValue: $0) })
       {
-        var pass = ReadPass(entity: entity, number: Int(count), state: state)
+        var pass = ReadPass(
+          entity: entity, part: words.count > 1 ? words[1] : nil, number: Int(count), state: state)
         pass.job = result[row, 3]
         pass.locator = result[row, 4]
         pass.row = Int(number(5) ?? 0)
@@ -61,7 +64,7 @@ struct PassTable {
           entry.pass = pass
         }
       }
-      entries[entity] = entry
+      entries[key] = entry
     }
     return entries
   }
@@ -89,15 +92,28 @@ struct PassTable {
       finished_at = coalesce(excluded.finished_at, s.finished_at)
       """,
       [
-        self.pipeline, self.sink, pass.entity, "\(pass.number)", pass.state.rawValue, pass.job,
+        self.pipeline, self.sink, pass.key, "\(pass.number)", pass.state.rawValue, pass.job,
         pass.locator, "\(pass.row)", "\(pass.rowCount)", pass.total.map { "\($0)" },
         pass.requestedAt.map { "\(clock.milliseconds(at: $0))" }, newestStamp.map { "\($0)" },
       ])
   }
 
-  /// SQL: when the last pass over an object began.
-  func begunAt(_ entity: String) -> String {
-    let names = [self.pipeline, self.sink, entity].map { SQLIdentifier.literal($0) }
+  /// Forgets the passes over some columns of an object.
+  ///
+  /// - Parameter key: of a pass to keep.
+  func forgetParts(
+    of entity: String, but key: String?, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    try connection.query(
+      """
+      DELETE FROM \(self.table) WHERE pipeline = $1 AND sink = $2 \
+      AND starts_with(entity, $3 || ' ') AND entity IS DISTINCT FROM $4
+      """, [self.pipeline, self.sink, entity, key])
+  }
+
+  /// SQL: when the last pass of a key began.
+  func begunAt(_ key: String) -> String {
+    let names = [self.pipeline, self.sink, key].map { SQLIdentifier.literal($0) }
     return "(SELECT begun_at FROM \(self.table) WHERE (pipeline, sink, entity) = "
       + "(\(names.joined(separator: ", "))))"
   }

@@ -50,7 +50,7 @@ extension CopyEncoder {
     _ row: RecordBatch.Row, _ event: RecordBatch.Event, _ batch: RecordBatch,
     _ change: RowBuffer.Change, base: Int, columns: Range<Int>, to buffer: inout RowBuffer
   ) throws(RejectedValue) {
-    let isWhole = self.isWhole
+    let isWhole = change != .readFields && self.isWhole
     let start = self.values.count
     self.appendField(Int32(truncatingIfNeeded: batch.epoch))
     self.appendField(event.ordinal)
@@ -263,7 +263,9 @@ extension CopyEncoder {
     case .overflow: return .overflow
     case .wildcard: return .wildcard
     case .event, nil: return .event
-    case .snapshot: return Self.equals(type, "SNAPSHOT") ? .read : .readDeletion
+    case .snapshot:
+      if Self.equals(type, "SNAPSHOT") { return .read }
+      return Self.equals(type, "SNAPSHOT_FIELDS") ? .readFields : .readDeletion
     case .change:
       if Self.equals(type, "UPDATE") { return .update }
       if Self.equals(type, "CREATE") { return .create }

@@ -100,7 +100,7 @@ package final class CopyEncoder {
       }
       columns = columns.upperBound..<buffer.cells.count
     }
-    if change == .read || change == .readDeletion {
+    if change == .read || change == .readDeletion || change == .readFields {
       try self.appendRead(
         cells, event, batch, change, base: base, columns: columns, to: &buffer)
       return

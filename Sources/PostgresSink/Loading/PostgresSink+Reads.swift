@@ -16,7 +16,7 @@ extension PostgresSink {
   package var takesReads: Bool { self.clock != nil }
 
   /// The progress of reading an object's records; nil before the first pass.
-  package func pass(over entity: String) -> ReadPass? { self.passes[entity]?.pass }
+  package func pass(over key: String) -> ReadPass? { self.passes[key]?.pass }
 
   /// The name for all objects of a sink whose first run reads their records.
   private static let all = "*"
@@ -61,10 +61,10 @@ extension PostgresSink {
   /// progress of their pass including these records, or nil if they belong to none.
   package func write(_ batch: RecordBatch, pass: ReadPass?) throws {
     if batch.rowCount > 0 { try self.write(batch) }
-    if let pass { self.openPasses[pass.entity] = pass }
+    if let pass { self.openPasses[pass.key] = pass }
   }
 
-  package func passNumber(over entity: String) -> Int { self.passes[entity]?.number ?? 0 }
+  package func passNumber(over key: String) -> Int { self.passes[key]?.number ?? 0 }
 
   /// Whether records of the layout's object can be read into its tables. Tables of earlier versions
   /// may lack the columns if the role may not add them.
@@ -76,15 +76,19 @@ extension PostgresSink {
   /// If somebody dropped the kept events of a pass or altered the tables between runs, the pass
   /// starts again.
   func checkKept(_ rows: PendingRows) throws {
-    guard self.takesReads, let kept = rows.loader.kept,
-      let pass = self.passes[rows.entity]?.pass, pass.state != .complete
-    else { return }
+    let passes = self.unfinishedPasses(over: rows.entity)
+    guard self.takesReads, let kept = rows.loader.kept, !passes.isEmpty else { return }
     try self.retrying {
       if try kept.isReady(over: self.connection) { return }
       self.onNotice?(
         "the snapshot of \(rows.entity) starts again because the events kept for it are missing")
-      self.passes[rows.entity]?.pass = nil
+      for pass in passes { self.passes[pass.key]?.pass = nil }
     }
+  }
+
+  /// The passes over all or some columns that earlier transactions have begun.
+  private func unfinishedPasses(over entity: String) -> [ReadPass] {
+    self.passes.values.compactMap(\.pass).filter { $0.entity == entity && $0.state != .complete }
   }
 
   // MARK: Repair
@@ -244,13 +248,17 @@ extension PostgresSink {
   func beginPasses() throws {
     for rows in self.pending {
       guard let current = rows.tables.current, current.hasReadColumns else { continue }
-      let (known, sealed) = (self.passes[rows.entity]?.pass, self.sealedPasses[rows.entity])
-      if let sealed, sealed.number != known?.number {
-        try rows.loader.kept?.create(over: self.connection)
-        try SeenRecords(current).begin(over: self.connection)
+      let known = self.unfinishedPasses(over: rows.entity)
+      let sealed = self.sealedPasses.values.filter { $0.entity == rows.entity }
+      for pass in sealed where pass.number != self.passes[pass.key]?.pass?.number {
+        // Another pass needs its events until it ends.
+        if known.isEmpty { try rows.loader.kept?.create(over: self.connection) }
+        if pass.part == nil { try SeenRecords(current).begin(over: self.connection) }
+        try self.passTable.forgetParts(
+          of: rows.entity, but: pass.key, over: self.connection)
       }
       // The pass ends after its last reads are merged with its events.
-      rows.loader.isKeeping = [known, sealed].contains { $0.map { $0.state != .complete } ?? false }
+      rows.loader.isKeeping = !known.isEmpty || sealed.contains { $0.state != .complete }
     }
     for hole in self.newHoles {
       try self.missingRanges.note(
@@ -269,22 +277,35 @@ extension PostgresSink {
       guard let stamp = rows.loader.newestStamp else { continue }
       stamps[rows.entity] = max(stamps[rows.entity] ?? stamp, stamp)
     }
-    for (entity, pass) in self.sealedPasses {
-      try self.passTable.store(
-        pass, newestStamp: stamps.removeValue(forKey: entity), clock, over: self.connection)
+    for pass in self.sealedPasses.values {
+      let stamp = pass.part == nil ? stamps.removeValue(forKey: pass.entity) : nil
+      try self.passTable.store(pass, newestStamp: stamp, clock, over: self.connection)
     }
     for (entity, stamp) in stamps {
       try self.passTable.note(newestStamp: stamp, entity: entity, over: self.connection)
     }
-    for rows in self.pending where self.sealedPasses[rows.entity]?.state == .complete {
-      try rows.loader.kept?.drop(over: self.connection)
-      if let current = rows.tables.current {
-        try SeenRecords(current).end(
-          begunAt: self.passTable.begunAt(rows.entity), over: self.connection)
+    for rows in self.pending {
+      for pass in self.sealedPasses.values
+      where pass.entity == rows.entity && pass.state == .complete {
+        try self.finish(pass, rows)
       }
-      try self.missingRanges.close(
-        entity: rows.entity, topic: rows.topic, over: self.connection)
     }
+  }
+
+  private func finish(_ pass: ReadPass, _ rows: PendingRows) throws {
+    let begunAt = self.passTable.begunAt(pass.key)
+    if self.unfinishedPasses(over: pass.entity).allSatisfy({ $0.key == pass.key }) {
+      try rows.loader.kept?.drop(over: self.connection)
+    }
+    try self.noteComplete(pass, begunAt: begunAt)
+    guard pass.part == nil else {
+      try self.passTable.forgetParts(of: pass.entity, but: nil, over: self.connection)
+      return
+    }
+    if let current = rows.tables.current {
+      try SeenRecords(current).end(begunAt: begunAt, over: self.connection)
+    }
+    try self.missingRanges.close(entity: rows.entity, topic: rows.topic, over: self.connection)
   }
 
   /// Notes reads that have no row: those that could not be encoded, and those that the database has

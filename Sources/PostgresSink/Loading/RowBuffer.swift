@@ -46,6 +46,8 @@ package struct RowBuffer {
     case event
     /// A record as it was read, and a record that was read as deleted.
     case read, readDeletion
+    /// Some fields of a record, read for columns that rows lack. Everything else is unchanged.
+    case readFields
   }
 
   /// Details of a record's read.

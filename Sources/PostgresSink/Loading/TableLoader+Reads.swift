@@ -19,15 +19,17 @@ extension TableLoader {
   ) throws {
     guard !rows.isEmpty else { return }
     try connection.finishCopy()
-    for index in rows {
-      guard let stamp = buffer.rows[index].read?.stamp else { continue }
-      self.newestStamp = max(self.newestStamp ?? stamp, stamp)
+    for index in rows where buffer.rows[index].change != .readFields {
+      guard let read = buffer.rows[index].read else { continue }
+      self.newestStamp = max(self.newestStamp ?? read.stamp, read.stamp)
+      if !read.isWhole { self.readsLackColumns = true }
     }
     guard let current else {
       try self.history?.loadMissingReads(buffer, rows: rows, over: connection)
       return
     }
     let sorted = try self.sorted(buffer, rows, current, over: connection)
+    try self.fill(buffer, sorted.filling, current, over: connection)
     try self.history?.copyReads(buffer, rows: sorted.new, over: connection)
     try self.fold(buffer, sorted.new) { fold in
       try current.copyNew(fold, buffer, over: connection)
@@ -37,7 +39,8 @@ extension TableLoader {
     }
     try self.merge(buffer, sorted.merged, over: connection)
     guard let resync, try resync.hasOpenEntries(over: connection) else { return }
-    let records = Set(rows.map { buffer.recordID($0) })
+    let records = Set(
+      rows.lazy.filter { buffer.rows[$0].change != .readFields }.map { buffer.recordID($0) })
     try resync.close(of: Array(records), current: current.definition, over: connection)
   }
 
@@ -52,6 +55,33 @@ extension TableLoader {
     try history.loadMissingReads(buffer, rows: reads, over: connection)
     _ = try refold.refold(
       records: Array(Set(reads.map { buffer.recordID($0) })), over: connection)
+  }
+
+  /// Writes reads of columns that rows lack.
+  private func fill(
+    _ buffer: RowBuffer, _ reads: [Int], _ current: CurrentTable,
+    over connection: PostgresConnection
+  ) throws {
+    guard let events = self.eventTable, !reads.isEmpty else { return }
+    let columns = Self.columns(of: reads, buffer)
+    var changed: Set<String> = []
+    try self.fold(buffer, reads) { fold in
+      changed.formUnion(
+        try current.fill(
+          fold, buffer, columns: columns, events: events, visibilityWait: self.visibilityWait,
+          over: connection))
+    }
+    try self.history?.loadMissingReads(
+      buffer, rows: reads.filter { changed.contains(buffer.recordID($0)) }, over: connection)
+  }
+
+  /// The columns that some of the rows hold.
+  private static func columns(of rows: [Int], _ buffer: RowBuffer) -> [Int] {
+    var columns: Set<Int> = []
+    for row in rows {
+      for cell in buffer.cells[buffer.rows[row].cells] { columns.insert(Int(cell.column)) }
+    }
+    return columns.sorted()
   }
 
   /// Marks records that were requested and not found.
@@ -76,6 +106,8 @@ extension TableLoader {
     var merged: [Int] = []
     /// Reads that contain all events of their records.
     var replacing: [Int] = []
+    /// Reads of columns that rows lack.
+    var filling: [Int] = []
   }
 
   private func sorted(
@@ -86,10 +118,16 @@ extension TableLoader {
     var sorted = Sorted()
     // Two pages may contain the same record.
     var seen: [String: Int64] = [:]
+    var same: [Int] = []
     for index in rows {
       guard let read = buffer.rows[index].read else { continue }
       let id = buffer.recordID(index)
       let before = seen.updateValue(read.stamp, forKey: id)
+      if buffer.rows[index].change == .readFields {
+        // Records without a row get one from their events.
+        if before == nil, known?[id]?.isLive != false { sorted.filling.append(index) }
+        continue
+      }
       let isImage = buffer.rows[index].change == .read
       guard let known, before == nil else {
         if before != read.stamp { self.merge(index, nil, read, into: &sorted) }
@@ -101,9 +139,35 @@ extension TableLoader {
       }
       if let stamp = row.stamp, read.stamp < stamp { continue }
       let isSame = isImage && row.isSame(as: read, visibilityWait: self.visibilityWait)
-      if !isSame || row.isStaleOrPartial { self.merge(index, row, read, into: &sorted) }
+      if isSame && !row.isStaleOrPartial {
+        same.append(index)
+      } else {
+        self.merge(index, row, read, into: &sorted)
+      }
+    }
+    // Values may change without a change of the record: converted fields, formulas, new columns.
+    let differing = try self.differing(buffer, same, current, over: connection)
+    if self.history != nil || self.isKeeping {
+      sorted.merged += differing
+    } else {
+      sorted.replacing += differing
     }
     return sorted
+  }
+
+  /// The reads whose values differ from those of the rows with the same stamps.
+  private func differing(
+    _ buffer: RowBuffer, _ reads: [Int], _ current: CurrentTable,
+    over connection: PostgresConnection
+  ) throws -> [Int] {
+    guard !reads.isEmpty else { return [] }
+    let columns = Self.columns(of: reads, buffer)
+    var records: Set<String> = []
+    try self.fold(buffer, reads) { fold in
+      records.formUnion(
+        try current.differing(fold, buffer, columns: columns, over: connection))
+    }
+    return reads.filter { records.contains(buffer.recordID($0)) }
   }
 
   private func merge(

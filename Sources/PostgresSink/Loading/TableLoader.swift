@@ -3,7 +3,7 @@ package import PostgresClient
 /// Writes rows to the tables of one entity, within the caller's transaction.
 package final class TableLoader {
   let history: HistoryTable?
-  private let historyDefinition: TableDefinition?
+  let historyDefinition: TableDefinition?
   let current: CurrentTable?
   let resync: ResyncTable?
   let refold: Refold?
@@ -11,6 +11,8 @@ package final class TableLoader {
   let kept: KeptEvents?
   /// A pass over the object is in progress, so its events are kept.
   var isKeeping = false
+  /// Reads lack columns of the table, because the user may not see some fields or REST lacks them.
+  var readsLackColumns: Bool
   let visibilityWait: Int64
   /// SQL condition: the tables still have the types that rows were encoded for.
   let typeCondition: String
@@ -32,6 +34,7 @@ package final class TableLoader {
     visibilityWait: Int64 = ReadMerge.visibilityWait
   ) {
     self.visibilityWait = visibilityWait
+    self.readsLackColumns = current?.hasUnreadColumns ?? false
     self.kept =
       if history == nil, let current, current.hasReadColumns {
         KeptEvents(current, delete: delete, visibilityWait: visibilityWait)
@@ -67,6 +70,9 @@ package final class TableLoader {
       visibilityWait: configuration.reads?.visibilityWait ?? ReadMerge.visibilityWait)
     self.newestStamp = newestStamp
   }
+
+  /// The events that reads are merged with.
+  var eventTable: TableDefinition? { self.historyDefinition ?? self.kept?.definition }
 
   package var hasHistory: Bool { self.history != nil }
 
@@ -105,7 +111,7 @@ package final class TableLoader {
       over: connection)
     try connection.finishCopy()
     guard let current else { return }
-    var (isSkipped, incomplete): ([Bool], [String]) =
+    var (isSkipped, contained): ([Bool], [String]) =
       try self.mayContain(buffer, rows: rows)
       ? current.contained(buffer, rows: rows, over: connection) : ([], [])
     if isRereading {
@@ -127,7 +133,10 @@ package final class TableLoader {
       let late = try current.apply(&self.fold, buffer, over: connection)
       _ = try self.refold?.refold(records: late, over: connection)
     }
-    _ = try self.refold?.refold(records: incomplete, over: connection)
+    // Columns that the reads lack have their values from all events.
+    if self.readsLackColumns {
+      _ = try self.refold?.refold(records: contained, over: connection)
+    }
     if self.isKeeping { try self.kept?.keep(buffer, rows: rows, over: connection) }
   }
 

@@ -16,10 +16,10 @@ extension CurrentTable {
     /// Returns how many rows were made, changed or removed.
     let applyRebuilt: String
     /// Selects for those of some IDs that have a row or tombstone: ID, stamp, whether the row is
-    /// stale or partial, last commit, last change of the row, last read; times are milliseconds
-    /// since 1970. And NULL, as in `known`.
+    /// stale or partial, last commit, last change of the row, last read, whether the record exists;
+    /// times are milliseconds since 1970. And NULL, as in `known`.
     let reads: String
-    /// Selects for those of some IDs whose rows have a stamp: ID, stamp, whether the row is partial.
+    /// Selects for those of some IDs whose rows have a stamp: ID, stamp.
     let stamps: String
 
     private typealias Flags = DeltaTable.Flags
@@ -34,10 +34,7 @@ extension CurrentTable {
       let data = table.dataColumns.map(\.quotedName)
 
       let patched = table.dataColumns.indices.map { index in
-        let mask = "d._mask\(index / DeltaTable.maskWidth)"
-        let bit = "\(Int64(1) << Int64(index % DeltaTable.maskWidth))::bigint"
-        return "CASE WHEN \(mask) & \(bit) <> 0 THEN d.\(data[index]) "
-          + "ELSE t.\(data[index]) END"
+        "CASE WHEN \(DeltaTable.holds(index)) THEN d.\(data[index]) ELSE t.\(data[index]) END"
       }
       let staleFields = Self.staleFields(table, maskCount: maskCount)
       let set =
@@ -143,24 +140,23 @@ extension CurrentTable {
       self.reads =
         """
         SELECT id, \(stamp), _stale OR _partial, \(milliseconds.replacing("_commit_timestamp")), \
-        \(milliseconds.replacing("_updated_at")), \(milliseconds.replacing("_read_at")) \
-        FROM \(name) WHERE \(among)
+        \(milliseconds.replacing("_updated_at")), \(milliseconds.replacing("_read_at")), \
+        _deleted_at IS NULL FROM \(name) WHERE \(among)
         """
         + (removesDeleted
           ? """
-           UNION ALL SELECT id, NULL, true, \(milliseconds.replacing("commit_timestamp")), NULL, NULL \
-          FROM \(tombstones) WHERE entity = \(entity) AND \(among)
+           UNION ALL SELECT id, NULL, true, \(milliseconds.replacing("commit_timestamp")), NULL, NULL, \
+          false FROM \(tombstones) WHERE entity = \(entity) AND \(among)
           """ : "")
           + """
-           UNION ALL SELECT NULL, NULL, true, NULL, NULL, NULL \
+           UNION ALL SELECT NULL, NULL, true, NULL, NULL, NULL, NULL \
           WHERE row_security_active(\(SQLIdentifier.literal(name))::regclass::oid)
           """
       self.stamps =
-        "SELECT id, \(stamp), _partial FROM \(name) WHERE \(among) AND _system_modstamp IS NOT NULL"
+        "SELECT id, \(stamp) FROM \(name) WHERE \(among) AND _system_modstamp IS NOT NULL"
       self.applyRebuilt = Self.rebuilt(
         table, columns: columns, values: values,
-        updates: values.dropLast(data.count).map { $0 == Self.isPartial ? Self.staysPartial : $0 }
-          + patched, removesDeleted: removesDeleted)
+        updates: values.dropLast(data.count) + patched, removesDeleted: removesDeleted)
     }
 
     private static func rebuilt(
@@ -232,12 +228,6 @@ extension CurrentTable {
       "CASE WHEN \(Self.has(.replacement)) THEN d._read_at ELSE coalesce(d._read_at, t._read_at) END"
 
     private static let isPartial = "NOT \(Self.has(.replacement)) OR \(Self.has(.partial))"
-    /// The flag for an existing row: a partial read may leave out values that a stale row lacks.
-    private static let staysPartial = """
-      CASE WHEN \(Self.has(.keepsUnread)) THEN t._partial OR t._stale OR t._stale_fields IS NOT NULL \
-      ELSE \(Self.isPartial) END
-      """
-
     private static func has(_ flag: Flags) -> String { "(d._flags & \(flag.rawValue) <> 0)" }
 
     private static let copied = [

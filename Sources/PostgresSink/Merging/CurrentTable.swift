@@ -6,7 +6,7 @@ package import PostgresClient
 package struct CurrentTable {
   let definition: TableDefinition
   let removesDeleted: Bool
-  private let deltas: DeltaTable
+  let deltas: DeltaTable
   private let statements: Statements
 
   /// Copying new rows directly into the table needs a query first, which is not worth it for few
@@ -154,6 +154,8 @@ package struct CurrentTable {
 
     /// When it was read last, by the database's clock.
     var readAt: Int64?
+    /// Neither marked as deleted nor a tombstone.
+    var isLive: Bool
 
     /// Whether a read with the same stamp certainly has the same state. Two changes may share a
     /// stamp, but not if the first was read long after it.
@@ -181,32 +183,15 @@ package struct CurrentTable {
         stamp: result[row, 1].flatMap { Int64($0) }, isStaleOrPartial: result[row, 2] == "t",
         commit: result[row, 3].flatMap { Int64($0) },
         updatedAt: result[row, 4].flatMap { Int64($0) },
-        readAt: result[row, 5].flatMap { Int64($0) })
+        readAt: result[row, 5].flatMap { Int64($0) }, isLive: result[row, 6] == "t")
     }
     return rows
   }
 
-  /// Copies rows of records that the table lacks directly into it.
-  func copyNew(
-    _ fold: RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
-  ) throws {
-    guard !fold.deltas.isEmpty else { return }
-    try self.deltas.copyDirect(fold.deltas.indices, of: fold, buffer, over: connection)
-  }
-
-  /// Replaces rows by the state that was read.
-  func replace(
-    _ fold: RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
-  ) throws {
-    guard !fold.deltas.isEmpty else { return }
-    try self.deltas.copy(fold.deltas.indices, of: fold, buffer, isFirst: true, over: connection)
-    _ = try self.applyRebuilt(over: connection)
-  }
-
-  /// Finds the events that the rows' reads contain, and the records with incomplete reads.
+  /// Finds the events that the rows' reads contain, and their records.
   func contained(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
-  ) throws(PostgresError) -> (isSkipped: [Bool], incomplete: [String]) {
+  ) throws(PostgresError) -> (isSkipped: [Bool], records: [String]) {
     func recordID(_ index: Int) -> String {
       String(decoding: buffer.bytes[buffer.rows[index].recordID], as: UTF8.self)
     }
@@ -214,13 +199,11 @@ package struct CurrentTable {
       self.statements.stamps, [SQLArray.literal(Set(rows.map(recordID)))])
     guard result.rowCount > 0 else { return ([], []) }
     var progress: [String: ReadProgress] = [:]
-    var incomplete: Set<String> = []
     for row in 0..<result.rowCount {
       guard let id = result[row, 0], let stamp = result[row, 1].flatMap({ Int64($0) }) else {
         continue
       }
       progress[id] = ReadProgress(after: ReadMerge.Read(stamp: stamp, readAt: 0))
-      if result[row, 2] == "t" { incomplete.insert(id) }
     }
     var met: Set<String> = []
     let isSkipped = rows.map { index in
@@ -228,7 +211,7 @@ package struct CurrentTable {
       let event = ReadMerge.Event(
         commit: buffer.rows[index].commitTimestamp, arrivedAt: 0, isGap: false)
       guard progress[id]?.takes(event) == false else { return false }
-      if incomplete.contains(id) { met.insert(id) }
+      met.insert(id)
       return true
     }
     return (isSkipped, Array(met))

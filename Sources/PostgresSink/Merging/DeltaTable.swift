@@ -30,12 +30,16 @@ struct DeltaTable {
     static let revived = Flags(rawValue: 128)
     /// The record's first known event is not a full image.
     static let beginsUnknown = Flags(rawValue: 256)
-    /// Fields that the replacement lacks keep their values, and a partial row stays partial.
-    static let keepsUnread = Flags(rawValue: 512)
   }
 
   /// Columns per mask, without the sign bit.
   static let maskWidth = 63
+
+  /// SQL: the delta `d` has a value or a null for a column.
+  static func holds(_ column: Int) -> String {
+    "d._mask\(column / Self.maskWidth) & "
+      + "\(Int64(1) << Int64(column % Self.maskWidth))::bigint <> 0"
+  }
 
   private let columns: [TableColumn]
   private let columnNames: [[UInt8]]
@@ -223,7 +227,6 @@ struct DeltaTable {
     if delta.isRemoved { flags.insert(.removed) }
     if delta.isRevived { flags.insert(.revived) }
     if !delta.beginsWithImage { flags.insert(.beginsUnknown) }
-    if delta.keepsUnread { flags.insert(.keepsUnread) }
     return flags
   }
 }

@@ -41,14 +41,62 @@ extension HistoryReader {
       """
   }
 
+  /// The change type of reads that have only some fields.
+  static let fieldsType = "SNAPSHOT_FIELDS"
+
   /// The query with each record's newest read, which comes before its events. The rules of
   /// `ReadMerge` decide which events the read contains. If the user could not read every field, the
-  /// newest complete read comes before it, without the events that it contains.
+  /// newest complete read comes before it, without the events that it contains. Reads of some
+  /// fields come before the first event that they do not contain.
   static func selectMerged(
     _ history: TableDefinition, fixed: [String], data: [String], visibilityWait: Int64
   ) -> String {
     let all = (fixed + data).joined(separator: ", ")
     let own = ["_system_modstamp", "_read_at", "is_contained"]
+    func names(_ alias: String) -> String {
+      (fixed + data).map { "\(alias).\($0)" }.joined(separator: ", ")
+    }
+    func age(_ alias: String) -> String { "(\(alias)._system_modstamp, \(alias)._read_at)" }
+    return """
+      WITH e AS (SELECT *, row_number() OVER (PARTITION BY _record_id COLLATE "C" \
+      ORDER BY t, \(Self.place)) AS n FROM (SELECT *, \(Self.time) AS t FROM (\
+      SELECT \(all), _loaded_at FROM \(history.qualifiedName) \
+      WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
+      UNION ALL \(Self.deadLetters(history, arrivedAt: ", r.noted_at"))) AS s) AS s), \
+      snapshots AS MATERIALIZED (SELECT *, _change_type = '\(Self.fieldsType)' AS is_fill \
+      FROM \(history.qualifiedName) WHERE _record_id = ANY($1::text[]) AND _kind = 'snapshot'), \
+      placed AS (SELECT *, _changed_fields IS NULL AS is_whole, \
+      row_number() OVER (PARTITION BY _record_id COLLATE "C" \(Self.newestFirst)) AS place, \
+      row_number() OVER (PARTITION BY _record_id COLLATE "C", _changed_fields IS NULL \
+      \(Self.newestFirst)) AS place_alike \
+      FROM snapshots WHERE NOT is_fill), \
+      reads AS (SELECT * FROM placed WHERE place_alike = 1 AND (place = 1 OR is_whole)), \
+      fills AS (SELECT *, row_number() OVER (PARTITION BY _record_id COLLATE "C" \
+      ORDER BY _system_modstamp, _read_at) AS place FROM snapshots WHERE is_fill), \
+      starts AS (\(Self.firstApplied(to: "reads", by: "is_whole", visibilityWait))), \
+      fill_starts AS (\(Self.firstApplied(to: "fills", by: "place", visibilityWait))), \
+      first AS (SELECT _record_id, max(n) AS n, max(n) FILTER (WHERE is_whole) AS whole \
+      FROM starts GROUP BY _record_id) \
+      SELECT \((fixed + own + data).joined(separator: ", ")) FROM (\
+      SELECT \(all), _system_modstamp, _read_at, false AS is_contained, 0 AS part, -place AS n, \
+      0 AS fill FROM reads \
+      UNION ALL SELECT \(names("e")), NULL, NULL, coalesce(e.n < f.n, false), 1, e.n, 0 \
+      FROM e LEFT JOIN first AS f ON f._record_id = e._record_id \
+      WHERE f.whole IS NULL OR e.n >= f.whole \
+      UNION ALL SELECT \(names("f")), f._system_modstamp, f._read_at, \
+      coalesce(\(age("f")) < \(age("r")), false), 1, coalesce(s.n, 1) - 0.5, f.place FROM fills AS f \
+      LEFT JOIN fill_starts AS s ON s._record_id = f._record_id AND s.place = f.place \
+      LEFT JOIN reads AS r ON r._record_id = f._record_id AND r.place = 1 \
+      LEFT JOIN reads AS w ON w._record_id = f._record_id AND w.is_whole \
+      WHERE w._record_id IS NULL OR \(age("f")) > \(age("w"))) AS m \
+      ORDER BY _record_id COLLATE "C", part, n, fill
+      """
+  }
+
+  /// The place of the first event that each read does not contain.
+  private static func firstApplied(
+    to reads: String, by key: String, _ visibilityWait: Int64
+  ) -> String {
     let contains =
       "e._commit_timestamp < r._system_modstamp - interval '\(ReadMerge.clockTolerance) ms'"
     let isVisible = "r._read_at - e._loaded_at >= interval '\(visibilityWait) ms'"
@@ -56,32 +104,11 @@ extension HistoryReader {
     // changed.
     let isGap =
       "(e._change_type IS NULL OR e._change_type NOT IN ('CREATE', 'UPDATE', 'DELETE', 'UNDELETE'))"
-    let names = (fixed + data).map { "e.\($0)" }.joined(separator: ", ")
     return """
-      WITH e AS (SELECT *, row_number() OVER (PARTITION BY _record_id COLLATE "C" \
-      ORDER BY t, \(Self.place)) AS n FROM (SELECT *, \(Self.time) AS t FROM (\
-      SELECT \(all), _loaded_at FROM \(history.qualifiedName) \
-      WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
-      UNION ALL \(Self.deadLetters(history, arrivedAt: ", r.noted_at"))) AS s) AS s), \
-      placed AS (SELECT *, _changed_fields IS NULL AS is_whole, \
-      row_number() OVER (PARTITION BY _record_id COLLATE "C" \(Self.newestFirst)) AS place, \
-      row_number() OVER (PARTITION BY _record_id COLLATE "C", _changed_fields IS NULL \
-      \(Self.newestFirst)) AS place_alike \
-      FROM \(history.qualifiedName) WHERE _record_id = ANY($1::text[]) AND _kind = 'snapshot'), \
-      reads AS (SELECT * FROM placed WHERE place_alike = 1 AND (place = 1 OR is_whole)), \
-      starts AS (SELECT e._record_id, r.is_whole, greatest(coalesce(max(e.n) FILTER (WHERE \
+      SELECT e._record_id, r.\(key), greatest(coalesce(max(e.n) FILTER (WHERE \
       \(isGap) AND \(contains) OR \(isVisible)), 0) + 1, coalesce(min(e.n) FILTER (\
       WHERE (\(contains)) IS NOT TRUE), max(e.n) + 1)) AS n \
-      FROM e JOIN reads AS r ON r._record_id = e._record_id GROUP BY e._record_id, r.is_whole), \
-      first AS (SELECT _record_id, max(n) AS n, max(n) FILTER (WHERE is_whole) AS whole \
-      FROM starts GROUP BY _record_id) \
-      SELECT \((fixed + own + data).joined(separator: ", ")) FROM (\
-      SELECT \(all), _system_modstamp, _read_at, false AS is_contained, 0 AS part, -place AS n \
-      FROM reads \
-      UNION ALL SELECT \(names), NULL, NULL, coalesce(e.n < f.n, false), 1, e.n \
-      FROM e LEFT JOIN first AS f ON f._record_id = e._record_id \
-      WHERE f.whole IS NULL OR e.n >= f.whole) AS m \
-      ORDER BY _record_id COLLATE "C", part, n
+      FROM e JOIN \(reads) AS r ON r._record_id = e._record_id GROUP BY e._record_id, r.\(key)
       """
   }
 

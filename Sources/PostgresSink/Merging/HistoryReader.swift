@@ -147,6 +147,7 @@ struct HistoryReader {
     case "GAP_OVERFLOW": return .overflow
     case "SNAPSHOT" where isRead: return .read
     case "SNAPSHOT_DELETE" where isRead: return .readDeletion
+    case HistoryReader.fieldsType where isRead: return .readFields
     default: return .unknown
     }
   }

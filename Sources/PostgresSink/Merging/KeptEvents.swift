@@ -6,7 +6,7 @@ internal import PostgresClient
 /// The table has the columns of a history; its name is `_etl_kept_` and the name of the current
 /// table. Every read of the pass contains the events from before it.
 final class KeptEvents {
-  private let definition: TableDefinition
+  let definition: TableDefinition
   private let history: HistoryTable
   private let refold: Refold
 

@@ -31,8 +31,6 @@ package struct RecordDelta {
   package internal(set) var commitTimestamp: Int64?
   /// The record's newest read, if the row begins with it.
   package internal(set) var read: RowBuffer.Read?
-  /// A read of a record whose row is in the table; columns that it lacks keep their values.
-  var keepsUnread = false
   /// An event has been applied on top of the read.
   var hasEventAfterRead = false
   /// The row of the last event among the folded rows; -1 if its data is in `detached`.

@@ -1,5 +1,6 @@
-// Records that were read. A partial read lacks the fields that the user may not see. For these
-// fields all earlier values count, including those of events that the read contains.
+// Records that were read. A partial read lacks the fields that the user may not see or that REST
+// does not have. For these fields all earlier values count, including those of events that the read
+// contains. Everything that can be read of the record has been read, so its row is not partial.
 extension RecordFold {
   mutating func beginRead(_ delta: Int, _ row: RowBuffer.Row, isNew: Bool, _ buffer: RowBuffer) {
     if row.read?.isWhole == false {
@@ -26,9 +27,8 @@ extension RecordFold {
     self.deltas[delta].isRemoved = false
     self.deltas[delta].isRevived = true
     let columns = delta * self.columnCount..<(delta + 1) * self.columnCount
+    self.deltas[delta].isPartial = false
     if isNew {
-      self.deltas[delta].isPartial = true
-      self.deltas[delta].keepsUnread = !self.isFromNothing
       for index in columns { self.cells[index] = .kept }
     }
     for index in columns { self.cells[index].isRead = false }
@@ -43,13 +43,11 @@ extension RecordFold {
       for index in start..<start + self.columnCount where !self.cells[index].isRead {
         self.cells[index] = .null
       }
-      self.deltas[delta].isPartial = false
       self.setCells(delta, row, keepsRead: true, buffer)
-    case .update:
+    case .update, .readFields:
       self.setCells(delta, row, keepsRead: true, buffer)
-    case .gapCreate, .gapUpdate, .gapUndelete, .unknown:
-      self.deltas[delta].isPartial = true
-    case .delete, .gapDelete, .overflow, .wildcard, .event, .read, .readDeletion:
+    case .gapCreate, .gapUpdate, .gapUndelete, .unknown, .delete, .gapDelete, .overflow, .wildcard,
+      .event, .read, .readDeletion:
       break
     }
   }

@@ -144,6 +144,12 @@ package struct RecordFold {
       self.deltas[delta].delete(at: row.read?.stamp)
       self.deltas[delta].isRemoved = self.removesDeleted
       self.deltas[delta].isRevived = false
+    case .readFields:
+      if self.deltas[delta].isRemoved { return true }
+      self.setCells(delta, row, buffer)
+      // The row keeps what it has of its last event.
+      guard isNew else { return true }
+      self.deltas[delta].read = row.read
     case .create, .undelete:
       self.replace(delta, isPartial: false)
       self.deltas[delta].stale = .cleared

@@ -63,7 +63,7 @@ package struct ResyncTable {
       case .gapCreate, .gapUpdate, .gapDelete, .gapUndelete, .unknown: kind = .gap
       case .overflow: kind = .overflow
       case .wildcard: kind = .wildcard
-      case .create, .update, .delete, .undelete, .event, .read, .readDeletion: continue
+      case .create, .update, .delete, .undelete, .event, .read, .readDeletion, .readFields: continue
       }
       entries.append(Self.entry(kind, buffer, index))
     }

@@ -84,6 +84,9 @@ extension EntityState {
         kind: kind, entity: self.entity, schema: table.schema, name: table.name,
         dataColumns: columns, otherTypes: otherTypes)
       definition.hasReadColumns = table.hasReadColumns
+      definition.hasUnreadColumns = table.registered.contains {
+        $0.state == .hidden || $0.state == .notReadable
+      }
       return definition
     }
   }

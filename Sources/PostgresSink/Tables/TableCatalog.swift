@@ -40,6 +40,7 @@ package final class TableCatalog {
       }
     }
     if let error = try self.hiddenBookkeeping(over: connection) { throw error }
+    try self.addColumnStates(over: connection)
     self.hasBookkeeping = true
   }
 
@@ -57,6 +58,28 @@ package final class TableCatalog {
     guard hidden.rowCount > 0, let name = hidden[0, 0], let role = hidden[0, 1] else { return nil }
     return TableCondition.hidden(
       self.bookkeeping.qualified(name), from: role, "may hide rows from role")
+  }
+
+  /// Without the right to change the sink's own tables, states are not kept.
+  private func addColumnStates(over connection: PostgresConnection) throws(PostgresError) {
+    let statements = try self.missingColumnStates(over: connection)
+    guard !statements.isEmpty else { return }
+    do throws(PostgresError) {
+      try connection.transaction { () throws(PostgresError) in
+        try connection.execute(statements.joined(separator: ";\n"))
+      }
+    } catch {
+      guard error.sqlState == SQLState.insufficientPrivilege else { throw error }
+    }
+  }
+
+  /// The statements that add the states of columns to existing bookkeeping.
+  func missingColumnStates(over connection: PostgresConnection) throws(PostgresError) -> [String] {
+    let states = ColumnStates(self.bookkeeping)
+    guard try self.existingBookkeeping(over: connection).isSuperset(of: Bookkeeping.names),
+      try !states.exist(over: connection)
+    else { return [] }
+    return try states.additions(over: connection)
   }
 
   /// Creates the tables that reading records needs.

@@ -46,6 +46,8 @@ package struct TableDefinition: Sendable, Equatable {
   package var otherTypes: [String: UInt32]
   /// The table has the columns of records that were read; those of earlier versions may lack them.
   package var hasReadColumns = false
+  /// Some data columns cannot be read from the org, so their values come from events alone.
+  package var hasUnreadColumns = false
 
   package init(
     kind: Kind, entity: String, schema: String, name: String, dataColumns: [TableColumn],

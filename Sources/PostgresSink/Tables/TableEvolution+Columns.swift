@@ -144,15 +144,17 @@ extension TableEvolution {
   ) throws(PostgresError) {
     let table = self.state.tables[index]
     let column = SQLIdentifier.quoted(name)
+    var isRebuilt = false
     if self.creations[index] != nil {
       self.creations[index]?.fields.append("\(column) \(type.sqlName)")
     } else {
       self.statements.append(
         "ALTER TABLE \(table.qualifiedName) ADD COLUMN \(column) \(type.sqlName)")
       self.note(table, "add_column", "\(name) \(type.sqlName) for \(path)")
+      let (isFromHistory, note) = try self.returning(name, to: table)
+      isRebuilt = isFromHistory
       self.changes.append(
-        "column \(column) \(type.sqlName) added to \(table.qualifiedName)"
-          + (try self.returning(name, to: table)))
+        "column \(column) \(type.sqlName) added to \(table.qualifiedName)\(note)")
     }
     if let salesforceType {
       self.statements.append(
@@ -162,26 +164,27 @@ extension TableEvolution {
     self.state.tables[index].columns.append(
       TableState.Column(name: name, typeOID: type.oid, sqlType: type.sqlName))
     self.register(name, type, path, salesforceType, in: index)
+    if self.state.hasColumnStates, !isRebuilt { self.note(.filling, column: name, in: index) }
   }
 
-  /// The end of a sentence about the earlier rows of a column that somebody dropped; empty for a
-  /// new column.
+  /// Whether the history fills the column, and the end of a sentence about the earlier rows of a
+  /// column that somebody dropped; empty for a new column.
   ///
   /// - Throws: `PostgresError` (lostTable) if the values are lost.
   private mutating func returning(
     _ name: String, to table: TableState
-  ) throws(PostgresError) -> String {
-    guard table.registered[name] != nil else { return "" }
+  ) throws(PostgresError) -> (isFromHistory: Bool, note: String) {
+    guard table.registered[name] != nil else { return (false, "") }
     // New columns have no number yet.
     let isInHistory = self.state.tables.contains {
       $0.kind == .history && ($0.column(name)?.number ?? 0) > 0
     }
     guard table.kind == .current, isInHistory else {
       guard self.acceptsMissing else { throw table.missing(column: name) }
-      return " again after it was dropped; earlier rows have no value in it"
+      return (false, " again after it was dropped; earlier rows have no value in it")
     }
     self.note(table, Rebuilding.begun, "column \(name) was gone")
-    return " again after it was dropped, and filled from the history"
+    return (true, " again after it was dropped, and filled from the history")
   }
 
   private mutating func registerIfUnknown(
@@ -190,6 +193,7 @@ extension TableEvolution {
     guard self.state.tables[index].registered[name] == nil else { return }
     self.note(self.state.tables[index], "adopt_column", "\(name) \(type.sqlName) for \(field.path)")
     self.register(name, type, field.path, field.salesforceType, in: index)
+    if self.state.hasColumnStates { self.note(.filling, column: name, in: index) }
   }
 
   private mutating func register(

@@ -58,6 +58,7 @@ struct TableEvolution {
     self.addReadColumns()
     self.followRenames()
     for field in mapping.fields { try self.place(field) }
+    self.noteStates()
     if !self.missing.isEmpty {
       throw PostgresError(
         .contract,
@@ -292,6 +293,31 @@ struct TableEvolution {
   private mutating func register(_ table: TableState) {
     self.statements.append(
       self.bookkeeping.register(table: table.name, entity: self.mapping.entity, kind: table.kind))
+  }
+
+  /// Columns whose fields events no longer have, and those that have them again.
+  private mutating func noteStates() {
+    guard self.isFirstSight, self.mapping.family == .changeEvent else { return }
+    let used = Set(self.columnNames.compactMap { $0 })
+    for index in self.state.tables.indices where !self.state.tables[index].isNew {
+      for column in self.state.tables[index].registered {
+        switch (column.state, used.contains(column.name)) {
+        case (.gone, true): self.note(.filling, column: column.name, in: index)
+        case (.gone, false), (nil, _), (_, true): continue
+        case (_, false): self.note(.gone, column: column.name, in: index)
+        }
+      }
+    }
+  }
+
+  /// Notes the state of a column of a table that exists.
+  mutating func note(_ state: ColumnStates.State, column: String, in index: Int) {
+    let table = self.state.tables[index]
+    guard !table.isNew, self.mapping.family == .changeEvent,
+      self.state.tables[index].registered.change(column, { $0.state = state })
+    else { return }
+    self.statements.append(
+      ColumnStates(self.bookkeeping).set(state, column: column, of: table.name))
   }
 
   private mutating func noteSchema() {

@@ -120,7 +120,9 @@ package struct TableMapping: Sendable {
     let parts = template.split(separator: "{entity}", omittingEmptySubsequences: false)
     let name = SQLIdentifier.shortened(
       parts.joined(separator: SQLIdentifier.name(entity, configuration.columns)))
-    let isTaken = name.hasPrefix("_etl_") || name == "_freshness"
+    let isTaken =
+      name.hasPrefix("_etl_")
+      || [ReportingViews.freshnessName, ReportingViews.columnsName].contains(name)
     guard !name.isEmpty, !isTaken, !name.unicodeScalars.contains("\0") else {
       throw PostgresError(
         .configuration,

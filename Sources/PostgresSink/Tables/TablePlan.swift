@@ -26,6 +26,7 @@ extension TableCatalog {
     _ layouts: [RecordLayout], over connection: PostgresConnection
   ) throws(PostgresError) -> TablePlan {
     var plan = TablePlan(statements: try self.missingBookkeeping(over: connection))
+    plan.statements += try self.missingColumnStates(over: connection)
     plan.statements += try self.missingReadTables(over: connection)
     let existing = try self.existingBookkeeping(over: connection)
     var states: [String: EntityState] = [:]

@@ -25,6 +25,8 @@ struct TableState: Sendable {
     var sqlType: String
     /// Noted in the journal, because a role that may not alter tables can still write there.
     var isCompound = false
+    /// Nil if the bookkeeping is of an earlier version.
+    var state: ColumnStates.State?
   }
 
   let kind: TableDefinition.Kind
@@ -77,6 +79,8 @@ struct EntityState: Sendable {
   var tables: [TableState]
   /// Schemas whose columns the tables have had before.
   var knownSchemas: Set<String> = []
+  /// The bookkeeping has the states of columns.
+  var hasColumnStates = false
 
   /// Current rows can be rebuilt.
   var hasHistoryToRebuildFrom: Bool {
@@ -93,6 +97,9 @@ extension EntityState {
   mutating func read(
     over connection: PostgresConnection, bookkeeping: Set<String>
   ) throws(PostgresError) {
+    if let schema = self.tables.first?.schema {
+      self.hasColumnStates = try ColumnStates(Bookkeeping(schema: schema)).areKept(over: connection)
+    }
     for index in self.tables.indices {
       let empty = self.tables[index]
       self.tables[index] = TableState(kind: empty.kind, schema: empty.schema, name: empty.name)
@@ -183,8 +190,8 @@ extension TableState {
     guard existing.contains("_etl_column") else { return }
     let columns = try connection.query(
       """
-      SELECT column_name, ordinal, path, salesforce_type, pg_type
-      FROM \(bookkeeping.qualified("_etl_column")) WHERE table_name = $1
+      SELECT column_name, ordinal, path, salesforce_type, pg_type, to_jsonb(c) ->> 'state'
+      FROM \(bookkeeping.qualified("_etl_column")) AS c WHERE table_name = $1
       ORDER BY ordinal, column_name
       """, [self.name])
     var compound: Set<String> = []
@@ -202,6 +209,7 @@ extension TableState {
         path: columns[row, 2] ?? "", salesforceType: columns[row, 3],
         sqlType: columns[row, 4] ?? "")
       column.isCompound = compound.contains(column.compoundNote)
+      column.state = columns[row, 5].flatMap { ColumnStates.State(rawValue: $0) }
       self.registered.append(column)
     }
   }

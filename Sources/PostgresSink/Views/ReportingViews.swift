@@ -81,6 +81,37 @@ package struct ReportingViews {
       over: connection)
   }
 
+  /// Creates `_columns` in the open transaction, if the bookkeeping has the states of columns.
+  package func updateColumns(over connection: PostgresConnection) throws(PostgresError) {
+    guard try self.columnsFit(over: connection) != .same,
+      try ColumnStates(Bookkeeping(schema: self.schema)).exist(over: connection)
+    else { return }
+    _ = try self.update(
+      name: Self.columnsName, fit: try self.columnsFit(over: connection),
+      query: self.columnStates, over: connection)
+  }
+
+  package static let columnsName = "_columns"
+
+  private static let stateColumns: [Column] = [
+    Column(name: "table_name", type: "text"), Column(name: "entity", type: "text"),
+    Column(name: "column", type: "text"), Column(name: "field", type: "text"),
+    Column(name: "state", type: "text"), Column(name: "since", type: "timestamp with time zone"),
+  ]
+
+  private var columnStates: String {
+    let schema = SQLIdentifier.quoted(self.schema)
+    return """
+      SELECT t.table_name, t.entity, c.column_name AS "column", c.path AS field, \
+      CASE c.state WHEN 'gone' THEN 'gone since' ELSE c.state END AS state, c.since \
+      FROM \(schema)._etl_table AS t JOIN \(schema)._etl_column AS c ON c.table_name = t.table_name
+      """
+  }
+
+  private func columnsFit(over connection: PostgresConnection) throws(PostgresError) -> Fit {
+    Fit(try self.columns(of: Self.columnsName, over: connection), Self.stateColumns)
+  }
+
   /// `_freshness` exists in the form of an earlier version.
   package func isFreshnessOutdated(
     over connection: PostgresConnection
@@ -154,6 +185,8 @@ package struct ReportingViews {
     Column(name: "snapshot_rows", type: "bigint"),
     Column(name: "snapshot_total", type: "bigint"),
     Column(name: "unseen", type: "bigint"),
+    Column(name: "columns_filling", type: "text[]"),
+    Column(name: "columns_hidden", type: "text[]"),
   ]
 
   /// A table whose rows `_freshness` counts.
@@ -227,11 +260,22 @@ package struct ReportingViews {
       """
     return """
       SELECT t.table_name, t.entity, f.pipeline, f.sink, \(completeThrough), f.last_run, \
-      n.stale, n.partial, coalesce(f.holes, 0) AS holes, f.last_change, f.topics, \(pass) \
+      n.stale, n.partial, coalesce(f.holes, 0) AS holes, f.last_change, f.topics, \(pass), \
+      \(self.columnNames("filling")) AS columns_filling, \(self.columnNames("hidden")) AS columns_hidden \
       FROM \(schema)._etl_table AS t LEFT JOIN (\(feeds)) AS f ON f.table_name = t.table_name \
       LEFT JOIN (\((counts + [none]).joined(separator: " UNION ALL "))) \
       AS n (table_name, stale, partial, waiting) ON n.table_name = t.table_name \(join)
       """
+  }
+
+  /// SQL: the names of a table's columns in a state, of which bookkeeping of earlier versions has
+  /// none; null without any.
+  private func columnNames(_ state: String) -> String {
+    """
+    (SELECT array_agg(c.column_name ORDER BY c.ordinal) \
+    FROM \(SQLIdentifier.quoted(self.schema))._etl_column AS c \
+    WHERE c.table_name = t.table_name AND to_jsonb(c) ->> 'state' = '\(state)')
+    """
   }
 
   /// Counts a table's rows by defect, and the records to read again without duplicates: those of

@@ -32,6 +32,7 @@ struct SnapshotRun {
   ) async throws -> SnapshotRun? {
     let source = assembly.configuration.source
     var wanted: [Wanted] = []
+    let client = Self.client(credentials)
     for (entity, topic) in source.snapshotObjects {
       var object = Wanted(entity: entity, topic: topic)
       for sink in sinks {
@@ -42,8 +43,11 @@ struct SnapshotRun {
       if sinks.contains(where: \.takesCheckpointedReads) {
         object.add(files, assembly.configuration, purpose)
       }
-      if !object.isEmpty { wanted.append(object) }
+      wanted.append(object)
     }
+    var columns = ColumnInquiry(assembly.configuration, client, stages)
+    try await columns.ask(&wanted, sinks, purpose, logger)
+    wanted.removeAll(where: \.isEmpty)
     if source.snapshot.mode == nil, !purpose.isSnapshot, Self.isUpgrade(sinks) {
       logger.notice(
         """
@@ -65,15 +69,11 @@ struct SnapshotRun {
         leave it out of source.snapshot.objects
         """)
     }
-    let objects = wanted.compactMap { object in
-      layouts[object.entity].map {
-        ReadObject(
-          entity: object.entity, topic: object.topic, layout: $0, initial: object.initial,
-          anew: object.anew, condition: purpose.condition, isRepaired: object.isRepaired)
-      }
+    let objects = wanted.flatMap { object in
+      layouts[object.entity].map { object.reads($0, condition: purpose.condition) } ?? []
     }
     guard !objects.isEmpty else { return nil }
-    let client = Self.client(credentials)
+    try await columns.askFirst(layouts, sinks, logger)
     if let condition = purpose.condition {
       for object in objects { try await client.check(condition, on: object.entity) }
     }
@@ -168,68 +168,6 @@ extension RESTClient {
       // Counting may take longer than reading, and a failure may be temporary.
       case .retry, .split, .gone, .unsupportedByBulk, .tooWide: return
       }
-    }
-  }
-}
-
-/// An object whose records some sinks need.
-private struct Wanted {
-  var entity: String
-  var topic: String
-  var initial: Set<String> = []
-  var anew: Set<String> = []
-  var isRepaired = false
-
-  init(entity: String, topic: String) {
-    self.entity = entity
-    self.topic = topic
-  }
-
-  var isEmpty: Bool { self.initial.isEmpty && self.anew.isEmpty && !self.isRepaired }
-
-  mutating func add(
-    _ sink: String, _ keeper: any PositionKeepingSink, _ configuration: PipelineConfiguration,
-    _ purpose: RunPurpose, follows: Bool
-  ) throws {
-    let store = keeper.durable
-    let pass = store.pass(over: self.entity)
-    let repairs = configuration.repair.mode == .auto
-    let mode = configuration.source.snapshot.mode
-    let isInitial = mode == .initial || mode == nil && keeper.beganWithReads
-    let isUnfinished = pass.map { $0.state != .complete } ?? false
-    if purpose.isSnapshot {
-      self.anew.insert(sink)
-    } else if isInitial && pass == nil || isUnfinished && (mode != .never || repairs) {
-      self.initial.insert(sink)
-    } else if repairs, try store.needsPass(over: self.entity, topic: self.topic) {
-      self.anew.insert(sink)
-    }
-    guard repairs else { return }
-    // Records that a pass does not return are requested at its end.
-    self.isRepaired =
-      try self.isRepaired || follows || !self.initial.isEmpty || !self.anew.isEmpty
-      || store.recordsToRepair(self.entity, after: "", limit: 1)?.isEmpty != true
-  }
-}
-
-extension Wanted {
-  /// By default, files get only changes, because every read makes them grow.
-  fileprivate mutating func add(
-    _ files: CheckpointedStore, _ configuration: PipelineConfiguration, _ purpose: RunPurpose
-  ) {
-    // The progress of a pass with a condition is not stored, so its rows could be in files more
-    // than once.
-    if purpose.isSnapshot {
-      if purpose.condition == nil { self.anew.insert(files.name) }
-      return
-    }
-    let mode = configuration.source.snapshot.mode
-    let pass = files.pass(over: self.entity)
-    let isUnfinished = pass.map { $0.state != .complete } ?? false
-    if files.awaitsReads(of: self.entity) || mode == .initial && pass == nil
-      || isUnfinished && mode != .never
-    {
-      self.initial.insert(files.name)
     }
   }
 }

@@ -7,8 +7,12 @@ extension BlindFields {
 
   private var groups: [(key: String, words: String, names: [String])] {
     [
-      ("calculated", "formulas and roll-ups, which change without events", self.calculated),
+      (
+        "calculated", "formulas and roll-ups: Salesforce may send no event when they change",
+        self.calculated
+      ),
       ("hidden", "not visible to the run-as user", self.hidden),
+      ("not_readable", "not available over REST, so only events bring them", self.unreadable),
       ("not_in_events", "not in the events, so not copied", self.notCarried),
     ]
   }

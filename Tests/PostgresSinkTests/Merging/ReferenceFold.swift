@@ -49,7 +49,7 @@ struct ReferenceFold {
       self.tombstones[id] = nil
       row.isStale = true
       row.deletedAt = nil
-    case .overflow, .wildcard, .event, .read, .readDeletion: return
+    case .overflow, .wildcard, .event, .read, .readDeletion, .readFields: return
     }
     row.last = event
     row.stamp = nil
@@ -93,13 +93,14 @@ struct ReferenceFold {
         row.isPartial = false
         self.set(event, &row)
       case .update: self.set(event, &row)
-      case .gapCreate, .gapUpdate, .gapUndelete, .unknown: row.isPartial = true
       default: break
       }
     }
     for (name, value) in newest.values { row.values[name] = value }
     row.staleFields.subtract(newest.values.keys)
-    if newest.isWhole { (row.isPartial, row.staleFields) = (false, []) }
+    // What the newest read lacks cannot be read.
+    row.isPartial = false
+    if newest.isWhole { row.staleFields = [] }
     row.last = newest.event
     row.stamp = newest.stamp
     row.readAt = newest.readAt

@@ -42,6 +42,7 @@ struct SampleEvent: Sendable {
     case .unknown: "SNAPSHOT"
     case .read: "SNAPSHOT"
     case .readDeletion: "SNAPSHOT_DELETE"
+    case .readFields: "SNAPSHOT_FIELDS"
     case .event: ""
     }
   }

@@ -23,6 +23,10 @@ extension PostgresSettings: VerifyingSink {
         states.objects[freshness.entity] = .incomplete("its records are being read")
       } else if freshness.snapshotAt == nil {
         states.objects[freshness.entity] = .unread
+      } else if !freshness.fillingColumns.isEmpty {
+        let columns = freshness.fillingColumns.joined(separator: ", ")
+        states.objects[freshness.entity] = .incomplete(
+          "the records lack values of new columns (\(columns)), which the next run reads")
       } else if let through = freshness.completeThrough {
         states.objects[freshness.entity] = .complete(through: through)
       } else {

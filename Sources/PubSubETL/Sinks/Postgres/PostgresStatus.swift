@@ -4,6 +4,7 @@ import JSON
 import Pipeline
 import PostgresClient
 import PostgresSink
+import RESTSource
 
 /// How a postgres sink stands, by what its database says.
 struct PostgresStatus: SinkStatus {
@@ -117,6 +118,12 @@ struct PostgresStatus: SinkStatus {
     if table.missingRanges > 0 {
       parts.append("\(Phrase.count(Int(table.missingRanges), "missing range")) not repaired")
     }
+    if !table.fillingColumns.isEmpty {
+      parts.append("not read for all records yet: \(BlindFields.list(table.fillingColumns))")
+    }
+    if !table.hiddenColumns.isEmpty {
+      parts.append("hidden from the run-as user: \(BlindFields.list(table.hiddenColumns))")
+    }
     if table.holes > 0 { parts.append("holes in its stream: \(table.holes)") }
     return parts.joined(separator: ", ")
   }
@@ -192,6 +199,8 @@ struct PostgresStatus: SinkStatus {
             "missing_ranges": .integer(table.missingRanges),
             "waiting_for_repair": table.waitingForRepair.map { .integer($0) } ?? nil,
             "unseen": table.unseen.map { .integer($0) } ?? nil,
+            "columns_filling": .array(table.fillingColumns.map { .string($0) }),
+            "columns_hidden": .array(table.hiddenColumns.map { .string($0) }),
             "snapshot": table.reading.map { reading -> JSONValue in
               [
                 "rows": .integer(reading.rows),

@@ -1,0 +1,73 @@
+package import Pipeline
+internal import PostgresClient
+
+/// Keeps the states of columns, and says which of them have to be read.
+extension PostgresSink {
+  /// What a run knows about the fields of an object.
+  struct KnownFields {
+    var access: [String: FieldAccess] = [:]
+    /// Dotted names of fields whose columns were filling when the run began.
+    var filling: [String] = []
+  }
+
+  private var states: ColumnStates { ColumnStates(self.catalog.bookkeeping) }
+
+  /// Names of an object's tables.
+  private func tableNames(of entity: String) throws(PostgresError) -> [String] {
+    try self.catalog.emptyState(ofEntity: entity, kinds: self.configuration.mode.tableKinds)
+      .tables.map(\.name)
+  }
+
+  package func fields(of entity: String) throws -> [String] {
+    try self.whenKept { states in
+      try states.fields(ofTables: self.tableNames(of: entity), over: self.connection)
+    } ?? []
+  }
+
+  package func noteAccess(
+    _ access: [String: FieldAccess], of entity: String
+  ) throws -> [FillingColumn] {
+    let filling = try self.whenKept { states in
+      let tables = try self.tableNames(of: entity)
+      try states.note(access, tables: tables, over: self.connection)
+      // The object was described for this.
+      if !access.isEmpty { try self.repairCalls.add(1, over: self.connection) }
+      return try states.filling(tables: tables, over: self.connection)
+    }
+    let known = KnownFields(access: access, filling: filling?.map(\.field) ?? [])
+    self.knownFields[entity] = known
+    if known.filling.isEmpty, self.passes.keys.contains(where: { $0.hasPrefix("\(entity) ") }) {
+      try self.retrying {
+        try self.passTable.forgetParts(of: entity, but: nil, over: self.connection)
+      }
+      self.passes = self.passes.filter { !$0.key.hasPrefix("\(entity) ") }
+    }
+    return filling ?? []
+  }
+
+  /// Notes the states of columns that were just created.
+  func noteStates(of entity: String) throws {
+    guard let access = self.knownFields[entity]?.access, !access.isEmpty else { return }
+    _ = try self.whenKept { states in
+      try states.note(access, tables: self.tableNames(of: entity), over: self.connection)
+    }
+  }
+
+  /// Notes that columns have the values of every record, in the open transaction.
+  func noteComplete(_ pass: ReadPass, begunAt: String) throws {
+    guard try self.states.areKept(over: self.connection) else { return }
+    let known = self.knownFields[pass.entity] ?? KnownFields()
+    try self.states.complete(
+      pass.part == nil ? nil : known.filling,
+      calculated: known.access.filter { $0.value == .calculated }.map(\.key),
+      tables: self.tableNames(of: pass.entity), begunAt: begunAt, over: self.connection)
+  }
+
+  /// Nil if the database keeps no states.
+  private func whenKept<Value>(_ body: (ColumnStates) throws -> Value) throws -> Value? {
+    guard self.takesReads else { return nil }
+    return try self.retrying {
+      try self.states.areKept(over: self.connection) ? try body(self.states) : nil
+    }
+  }
+}

@@ -1,0 +1,162 @@
+internal import Pipeline
+internal import PostgresClient
+
+/// How complete the columns of tables are, in `_etl_column`; the view `_columns` shows it.
+struct ColumnStates {
+  enum State: String {
+    case complete
+    /// Rows of records that were read before the column existed, or before it could be read, lack
+    /// its values.
+    case filling
+    /// The run-as user may not see the field.
+    case hidden
+    /// REST and Bulk do not have the field, so its values come from events alone.
+    case notReadable = "not readable"
+    /// A formula or roll-up. Its value is that of the record's last read or change.
+    case withoutEvents = "without events"
+    /// Events no longer have the field.
+    case gone
+  }
+
+  private let bookkeeping: Bookkeeping
+  private let columns: String
+
+  init(_ bookkeeping: Bookkeeping) {
+    self.bookkeeping = bookkeeping
+    self.columns = bookkeeping.qualified("_etl_column")
+  }
+
+  /// Whether the database has states; one of an earlier version may not, if the role may not
+  /// change its tables.
+  func exist(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    try self.exist(and: "true", over: connection)
+  }
+
+  /// Whether the role may also change them.
+  func areKept(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    try self.exist(and: "has_table_privilege(attrelid, 'UPDATE')", over: connection)
+  }
+
+  private func exist(
+    and condition: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> Bool {
+    try connection.query(
+      """
+      SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass($1) \
+      AND attname = 'state' AND NOT attisdropped AND \(condition))
+      """, [self.columns])[0, 0] == "t"
+  }
+
+  /// The statements that add states to the bookkeeping of an earlier version. Columns that were
+  /// added to existing tables may lack values. Rows that were read were marked as partial if one
+  /// field could not be read.
+  func additions(over connection: PostgresConnection) throws(PostgresError) -> [String] {
+    let journal = self.bookkeeping.qualified("_etl_journal")
+    var statements = [
+      """
+      ALTER TABLE \(self.columns) ADD COLUMN IF NOT EXISTS state text NOT NULL DEFAULT 'complete', \
+      ADD COLUMN IF NOT EXISTS since timestamptz NOT NULL DEFAULT now()
+      """,
+      """
+      UPDATE \(self.columns) AS c SET state = 'filling' WHERE EXISTS (SELECT FROM \(journal) AS j \
+      WHERE j.table_name = c.table_name AND j.action IN ('add_column', 'adopt_column') \
+      AND split_part(j.detail, ' ', 1) = c.column_name)
+      """,
+    ]
+    let tables = try connection.query(
+      """
+      SELECT a.attrelid::regclass FROM \(self.bookkeeping.qualified("_etl_table")) AS t, \
+      pg_catalog.pg_attribute AS a WHERE t.kind = 'current' AND a.attname = '_read_at' \
+      AND a.attrelid = to_regclass(quote_ident($1) || '.' || quote_ident(t.table_name)) \
+      AND NOT a.attisdropped ORDER BY 1
+      """, [self.bookkeeping.schema])
+    for row in 0..<tables.rowCount {
+      statements.append(
+        "UPDATE \(tables[row, 0] ?? "") SET _partial = false WHERE _partial "
+          + "AND _read_at IS NOT NULL AND _deleted_at IS NULL")
+    }
+    return statements
+  }
+
+  /// A statement that notes the state of a column.
+  func set(_ state: State, column: String, of table: String) -> String {
+    "UPDATE \(self.columns) SET state = \(SQLIdentifier.literal(state.rawValue)), since = now() "
+      + "WHERE table_name = \(SQLIdentifier.literal(table)) "
+      + "AND column_name = \(SQLIdentifier.literal(column))"
+  }
+
+  /// Dotted names of the object's fields in the tables, without computed columns.
+  func fields(
+    ofTables tables: [String], over connection: PostgresConnection
+  ) throws(PostgresError) -> [String] {
+    let result = try connection.query(
+      """
+      SELECT DISTINCT path FROM \(self.columns) WHERE table_name = ANY ($1::text[]) \
+      AND state <> 'gone' AND \(Self.isOfObject)
+      """, [SQLArray.literal(tables)])
+    return (0..<result.rowCount).compactMap { result[$0, 0] }
+  }
+
+  /// Only fields of the schema have a Salesforce type; parts of compounds may have none.
+  private static let isOfObject = "(salesforce_type IS NOT NULL OR strpos(path, '.') > 0)"
+
+  /// Notes what can be read.
+  func note(
+    _ access: [String: FieldAccess], tables: [String], over connection: PostgresConnection
+  ) throws(PostgresError) {
+    guard !access.isEmpty else { return }
+    let known = access.sorted { $0.key < $1.key }
+    try connection.query(
+      """
+      UPDATE \(self.columns) AS c SET state = n.state, since = now() FROM (\
+      SELECT c.table_name, c.column_name, CASE WHEN a.access = 'hidden' THEN 'hidden' \
+      WHEN a.access = 'unreadable' THEN 'not readable' \
+      WHEN c.state IN ('hidden', 'not readable') THEN 'filling' \
+      WHEN a.access = 'calculated' AND c.state = 'complete' THEN 'without events' \
+      WHEN a.access = 'readable' AND c.state = 'without events' THEN 'complete' \
+      ELSE c.state END AS state FROM \(self.columns) AS c \
+      JOIN unnest($2::text[], $3::text[]) AS a (path, access) ON a.path = c.path \
+      WHERE c.table_name = ANY ($1::text[]) AND c.state <> 'gone') AS n \
+      WHERE c.table_name = n.table_name AND c.column_name = n.column_name AND c.state <> n.state
+      """,
+      [
+        SQLArray.literal(tables), SQLArray.literal(known.map(\.key)),
+        SQLArray.literal(known.map(\.value.rawValue)),
+      ])
+  }
+
+  func filling(
+    tables: [String], over connection: PostgresConnection
+  ) throws(PostgresError) -> [FillingColumn] {
+    let result = try connection.query(
+      """
+      SELECT path, bool_or(\(Self.isOfObject)) FROM \(self.columns) \
+      WHERE table_name = ANY ($1::text[]) AND state = 'filling' GROUP BY path ORDER BY path
+      """, [SQLArray.literal(tables)])
+    return (0..<result.rowCount).map {
+      FillingColumn(field: result[$0, 0] ?? "", isOfObject: result[$0, 1] == "t")
+    }
+  }
+
+  /// Notes that every record was read with these columns, in the open transaction.
+  ///
+  /// - Parameters:
+  ///   - fields: dotted names; nil for all.
+  ///   - begunAt: SQL, when the pass began. Columns that are newer keep their state.
+  func complete(
+    _ fields: [String]?, calculated: [String], tables: [String], begunAt: String,
+    over connection: PostgresConnection
+  ) throws(PostgresError) {
+    try connection.query(
+      """
+      UPDATE \(self.columns) SET since = now(), \
+      state = CASE WHEN path = ANY ($3::text[]) THEN 'without events' ELSE 'complete' END \
+      WHERE table_name = ANY ($1::text[]) AND state = 'filling' AND since <= \(begunAt) \
+      AND ($2::text[] IS NULL OR path = ANY ($2::text[]))
+      """,
+      [
+        SQLArray.literal(tables), fields.map { SQLArray.literal($0) },
+        SQLArray.literal(calculated),
+      ])
+  }
+}

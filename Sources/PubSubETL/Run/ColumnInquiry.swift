@@ -1,0 +1,113 @@
+import Bytes
+import Logging
+import Pipeline
+import RESTSource
+import SalesforceREST
+
+/// Finds out, at the beginning of a run, which columns can be read, and which of them rows lack.
+///
+/// Visibility changes without an event, so each run asks about at least one object. How many calls
+/// more it makes depends on the hour: they are spread over the day, and all of them are at most half
+/// of `repair.max_calls`.
+struct ColumnInquiry {
+  private let configuration: PipelineConfiguration
+  private let client: RESTClient
+  private let stages: RunStages
+  private var known: Set<String> = []
+
+  /// Calls on a day that are made at any hour.
+  private static let freeCalls = 100
+  /// The daily limit if the pipeline sets none and the org's is not known.
+  private static let usualLimit = 1000
+  /// The share of the org's daily requests if the pipeline sets no limit.
+  private static let share = 0.05
+
+  init(_ configuration: PipelineConfiguration, _ client: RESTClient, _ stages: RunStages) {
+    self.configuration = configuration
+    self.client = client
+    self.stages = stages
+  }
+
+  /// Notes the columns of copies that are there, and adds what they lack to the reads of this run.
+  mutating func ask(
+    _ wanted: inout [Wanted], _ sinks: [any RunSink], _ purpose: RunPurpose, _ logger: Logger
+  ) async throws {
+    let repairs = self.configuration.repair.mode == .auto
+    guard self.configuration.source.snapshot.mode != .never || repairs || purpose.isSnapshot
+    else { return }
+    var made = 0
+    for (_, store) in Self.stores(of: sinks) { made += try store.repairCallsOfDay() }
+    var isFirst = true
+    for index in wanted.indices.shuffled() {
+      let entity = wanted[index].entity
+      var stores: [(name: String, store: any Store, fields: [String])] = []
+      for (name, store) in Self.stores(of: sinks) {
+        let fields = try store.fields(of: entity)
+        let isCopied = store.pass(over: entity) != nil
+        if isCopied, !fields.isEmpty { stores.append((name, store, fields)) }
+      }
+      guard !stores.isEmpty else { continue }
+      var object: ObjectDescription?
+      if self.mayAsk(after: made, isFirst: isFirst) {
+        (made, isFirst) = (made + 1, false)
+        object = await self.describe(entity, logger)
+      }
+      self.known.insert(entity)
+      for (name, store, fields) in stores {
+        let access = object.map { FieldAccess.known(fields, in: $0) } ?? [:]
+        let filling = try store.noteAccess(access, of: entity)
+        guard !filling.isEmpty, !wanted[index].reads(into: name),
+          store.pass(over: entity)?.state == .complete
+        else { continue }
+        if self.readsRows(for: name) || filling.contains(where: { !$0.isOfObject }) {
+          wanted[index].anew.insert(name)
+        } else {
+          wanted[index].filling[Set(filling.map(\.field)), default: []].insert(name)
+        }
+      }
+    }
+  }
+
+  /// Notes what can be read of objects whose tables do not exist yet.
+  func askFirst(
+    _ layouts: [String: RecordLayout], _ sinks: [any RunSink], _ logger: Logger
+  ) async throws {
+    for (entity, layout) in layouts where !self.known.contains(entity) {
+      let stores = Self.stores(of: sinks)
+      guard !stores.isEmpty, let object = await self.describe(entity, logger) else { continue }
+      let access = FieldAccess.known(layout.fieldNames, in: object)
+      for (_, store) in stores { _ = try store.noteAccess(access, of: entity) }
+    }
+  }
+
+  /// Stages need other columns than those that a sink's rows lack.
+  private func readsRows(for sink: String) -> Bool {
+    self.stages.pipeline.readsAcrossColumns
+      || self.stages.sinks[sink]?.readsAcrossColumns ?? false
+  }
+
+  private func describe(_ entity: String, _ logger: Logger) async -> ObjectDescription? {
+    do {
+      return try await self.client.describe(entity)
+    } catch {
+      logger.info("the states of columns of \(entity) were not updated: \(error)")
+      return nil
+    }
+  }
+
+  private static func stores(of sinks: [any RunSink]) -> [(name: String, store: any Store)] {
+    sinks.compactMap { sink in
+      guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { return nil }
+      return (sink.name, keeper.durable)
+    }
+  }
+
+  /// - Parameter made: calls of the day, those for records included.
+  private func mayAsk(after made: Int, isFirst: Bool) -> Bool {
+    let limit =
+      self.configuration.repair.maxCalls
+      ?? self.client.usage.map { Int(Double($0.limit) * Self.share) } ?? Self.usualLimit
+    let ofHours = Double(limit) / 2 * Double(UTCTime.now() / 1000 % 86_400) / 86_400
+    return made < (isFirst ? limit : min(limit, Self.freeCalls + Int(ofHours)))
+  }
+}

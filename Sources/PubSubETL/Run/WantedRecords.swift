@@ -1,0 +1,89 @@
+import Pipeline
+
+/// An object whose records some sinks need.
+struct Wanted {
+  var entity: String
+  var topic: String
+  var initial: Set<String> = []
+  var anew: Set<String> = []
+  var isRepaired = false
+  /// The sinks whose rows lack values of some columns, by the dotted names of their fields.
+  var filling: [Set<String>: Set<String>] = [:]
+
+  init(entity: String, topic: String) {
+    self.entity = entity
+    self.topic = topic
+  }
+
+  var isEmpty: Bool {
+    self.initial.isEmpty && self.anew.isEmpty && !self.isRepaired && self.filling.isEmpty
+  }
+
+  /// The sink needs all records.
+  func reads(into sink: String) -> Bool {
+    self.initial.contains(sink) || self.anew.contains(sink)
+  }
+
+  func reads(_ layout: RecordLayout, condition: String?) -> [ReadObject] {
+    var objects: [ReadObject] = []
+    if !self.initial.isEmpty || !self.anew.isEmpty || self.isRepaired {
+      objects.append(
+        ReadObject(
+          entity: self.entity, topic: self.topic, layout: layout, initial: self.initial,
+          anew: self.anew, condition: condition, isRepaired: self.isRepaired))
+    }
+    for (fields, sinks) in self.filling {
+      var object = ReadObject(
+        entity: self.entity, topic: self.topic, layout: layout, anew: sinks)
+      object.filling = fields
+      objects.append(object)
+    }
+    return objects
+  }
+
+  mutating func add(
+    _ sink: String, _ keeper: any PositionKeepingSink, _ configuration: PipelineConfiguration,
+    _ purpose: RunPurpose, follows: Bool
+  ) throws {
+    let store = keeper.durable
+    let pass = store.pass(over: self.entity)
+    let repairs = configuration.repair.mode == .auto
+    let mode = configuration.source.snapshot.mode
+    let isInitial = mode == .initial || mode == nil && keeper.beganWithReads
+    let isUnfinished = pass.map { $0.state != .complete } ?? false
+    if purpose.isSnapshot {
+      self.anew.insert(sink)
+    } else if isInitial && pass == nil || isUnfinished && (mode != .never || repairs) {
+      self.initial.insert(sink)
+    } else if repairs, try store.needsPass(over: self.entity, topic: self.topic) {
+      self.anew.insert(sink)
+    }
+    guard repairs else { return }
+    // Records that a pass does not return are requested at its end.
+    self.isRepaired =
+      try self.isRepaired || follows || !self.initial.isEmpty || !self.anew.isEmpty
+      || store.recordsToRepair(self.entity, after: "", limit: 1)?.isEmpty != true
+  }
+}
+
+extension Wanted {
+  /// By default, files get only changes, because every read makes them grow.
+  mutating func add(
+    _ files: CheckpointedStore, _ configuration: PipelineConfiguration, _ purpose: RunPurpose
+  ) {
+    // The progress of a pass with a condition is not stored, so its rows could be in files more
+    // than once.
+    if purpose.isSnapshot {
+      if purpose.condition == nil { self.anew.insert(files.name) }
+      return
+    }
+    let mode = configuration.source.snapshot.mode
+    let pass = files.pass(over: self.entity)
+    let isUnfinished = pass.map { $0.state != .complete } ?? false
+    if files.awaitsReads(of: self.entity) || mode == .initial && pass == nil
+      || isUnfinished && mode != .never
+    {
+      self.initial.insert(files.name)
+    }
+  }
+}

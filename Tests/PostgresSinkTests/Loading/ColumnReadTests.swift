@@ -1,0 +1,289 @@
+import JSON
+import Pipeline
+import PostgresClient
+import TestSupport
+import Testing
+
+@testable import PostgresSink
+
+/// Columns that come after their records were read, and fields that cannot always be read.
+@Suite("Columns that rows lack", .enabled(if: PostgresCluster.isAvailable))
+struct ColumnReadTests {
+  private static let stamp: Int64 = 1_771_300_000_000
+  private static let note = MetadataSlot.count + 3
+  private static let modes: [PostgresSinkConfiguration.Mode] = [.both, .current]
+
+  private static func run(
+    _ database: TestDatabase, _ mode: PostgresSinkConfiguration.Mode, ordinal: Int64 = 0
+  ) throws -> SinkRun {
+    try SinkRun(database, ordinal: ordinal) {
+      $0.mode = mode
+      $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
+    }
+  }
+
+  private static let wider = SinkRun.layout(
+    schemaID: "schema-2", [Column("Note__c", 3, .string, salesforceType: "Data:Text")])
+
+  /// Reads of records that have the ID as their name.
+  private static func reads(
+    _ records: [String: [Int: TestCell]], _ layout: RecordLayout, type: String = "SNAPSHOT",
+    stamp: Int64 = ColumnReadTests.stamp
+  ) -> RecordBatch {
+    let batch = RecordBatch(layout: layout)
+    batch.epoch = 1
+    batch.readAt = .now
+    for (id, values) in records.sorted(by: { $0.key < $1.key }) {
+      batch.addChange(
+        type, id, ordinal: 1, kind: .snapshot, eventID: "\(type):1:\(id):\(stamp)",
+        commitTimestamp: stamp, values)
+    }
+    return batch
+  }
+
+  private static func whole(_ name: String) -> [Int: TestCell] {
+    [SinkRun.name: .text(name), SinkRun.parent: .null, SinkRun.amount: .double(1)]
+  }
+
+  private static func write(_ reads: RecordBatch, _ pass: ReadPass? = nil, to run: SinkRun) throws {
+    guard case .done = try run.sink.makeReady(for: reads.layout) else { return }
+    try run.sink.write(reads, pass: pass)
+  }
+
+  /// Reads records in a pass from its beginning to its end.
+  private static func pass(
+    _ reads: RecordBatch, part: String? = nil, number: Int = 1, to run: SinkRun,
+    before: () throws -> Void = {}
+  ) throws {
+    var pass = ReadPass(entity: "Opportunity", part: part, number: number)
+    try Self.write(RecordBatch(layout: reads.layout), pass, to: run)
+    try run.commit()
+    try before()
+    pass.state = .reading
+    pass.job = "750"
+    try Self.write(reads, pass, to: run)
+    try run.commit()
+    pass.state = .complete
+    try Self.write(RecordBatch(layout: reads.layout), pass, to: run)
+    try run.commit()
+  }
+
+  private static func notes(_ run: SinkRun) throws -> [String] {
+    try run.eye.rows(
+      "SELECT id, note__c, _event_id, _change_type FROM salesforce.opportunity ORDER BY id"
+    ).map { $0.joined(separator: "|") }
+  }
+
+  private static func states(_ run: SinkRun) throws -> [String] {
+    try run.eye.column(
+      """
+      SELECT DISTINCT "column" || ' ' || state FROM salesforce._columns \
+      WHERE state <> 'complete' ORDER BY 1
+      """)
+  }
+
+  /// A rebuild from the history changes no row.
+  private static func checkRebuild(
+    _ database: TestDatabase, _ run: SinkRun, _ mode: PostgresSinkConfiguration.Mode
+  ) throws {
+    guard mode == .both else { return }
+    let tables = try TableCatalog(database.configuration { $0.reads = .init() })
+      .storedTables(over: run.eye)
+    let refold = Refold(history: tables[0].history, current: tables[0].current, delete: .mark)
+    let before = try run.eye.rows("SELECT * FROM salesforce.opportunity ORDER BY id")
+    #expect(try refold.refoldAll(over: run.eye).changed == 0)
+    #expect(try run.eye.rows("SELECT * FROM salesforce.opportunity ORDER BY id") == before)
+  }
+
+  @Test("A read with the row's stamp brings the values that the row lacks", arguments: modes)
+  func equalStamp(mode: PostgresSinkConfiguration.Mode) async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, mode).begin()
+    try Self.pass(
+      Self.reads(["a": Self.whole("a"), "b": Self.whole("b")], SinkRun.layout()), to: run)
+    var (first, second) = (Self.whole("a"), Self.whole("b"))
+    first[Self.note] = .text("note of a")
+    second[Self.note] = .null
+    try Self.pass(Self.reads(["a": first, "b": second], Self.wider), number: 2, to: run)
+    #expect(try Self.notes(run).prefix(2).map { $0.prefix(11) } == ["a|note of a", "b|-|SNAPSHO"])
+    #expect(try Self.states(run) == [])
+    if mode == .both {
+      // What changed nothing is not stored twice.
+      #expect(
+        try run.eye.column(
+          "SELECT _record_id FROM salesforce.opportunity_history WHERE _kind = 'snapshot' ORDER BY 1"
+        )
+          == ["a", "a", "b"])
+    }
+    try Self.checkRebuild(database, run, mode)
+    // Without a pass, as records that are requested by their IDs.
+    first[Self.note] = .text("formula")
+    try Self.write(Self.reads(["a": first], Self.wider), to: run)
+    try run.commit()
+    #expect(try Self.notes(run)[0].hasPrefix("a|formula|"))
+    try Self.checkRebuild(database, run, mode)
+  }
+
+  @Test(
+    "A new column is filling until its values are read, which events after the read outlast",
+    arguments: modes)
+  func filling(mode: PostgresSinkConfiguration.Mode) async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, mode).begin()
+    let old = ["a", "b", "c", "d"].reduce(into: [:]) { $0[$1] = Self.whole($1) }
+    try Self.pass(Self.reads(old, SinkRun.layout()), to: run)
+    // An event of the wider schema.
+    try run.write(["new"], layout: Self.wider) { _ in [Self.note: .text("by event")] }
+    try run.commit()
+    try run.write(["d"], layout: Self.wider, type: "DELETE")
+    try run.commit()
+    #expect(try Self.states(run) == ["note__c filling"])
+    let filling = try run.sink.noteAccess(["Note__c": .readable], of: "Opportunity")
+    #expect(filling == [FillingColumn(field: "Note__c", isOfObject: true)])
+    let values = ["a", "b", "c", "d", "unknown"].reduce(into: [:]) {
+      $0[$1] = [Self.note: TestCell.text("read of \($1)")]
+    }
+    try Self.pass(
+      Self.reads(values, Self.wider, type: "SNAPSHOT_FIELDS"), part: "fields:1", to: run
+    ) {
+      let batch = RecordBatch(layout: Self.wider)
+      batch.epoch = 1
+      for (id, slot, value) in [
+        ("b", Self.note, TestCell.text("event of b")), ("c", SinkRun.name, .text("c2")),
+      ] {
+        batch.addChange(
+          "UPDATE", id, ordinal: run.ordinal,
+          metadata: [MetadataSlot.changedFields: .slots([slot])],
+          [slot: value])
+        run.advance()
+      }
+      try run.sink.take(batch)
+      try run.commit()
+    }
+    #expect(
+      try Self.notes(run) == [
+        "a|read of a|SNAPSHOT:1:a:1771300000000|SNAPSHOT", "b|event of b|event-3|UPDATE",
+        "c|read of c|event-4|UPDATE", "d|-|event-2|DELETE", "first|-|event-0|CREATE",
+        "new|by event|event-1|CREATE",
+      ])
+    #expect(
+      try run.eye.column("SELECT DISTINCT _partial::text FROM salesforce.opportunity") == ["false"])
+    #expect(try Self.states(run) == [])
+    #expect(
+      try run.eye.column("SELECT entity FROM salesforce._etl_snapshot ORDER BY 1") == [
+        "Opportunity"
+      ])
+    try Self.checkRebuild(database, run, mode)
+  }
+
+  @Test("A pass over columns continues where a killed run left it")
+  func resumed() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, .current).begin()
+    try Self.pass(Self.reads(["a": Self.whole("a")], SinkRun.layout()), to: run)
+    var pass = ReadPass(entity: "Opportunity", part: "fields:1", number: 1)
+    pass.state = .reading
+    pass.job = "750"
+    pass.rowCount = 1
+    try Self.write(
+      Self.reads(["a": [Self.note: .text("x")]], Self.wider, type: "SNAPSHOT_FIELDS"), pass, to: run
+    )
+    try run.commit()
+    run.sink.close()
+    let next = try Self.run(database, .current, ordinal: run.ordinal)
+    try next.sink.open()
+    #expect(try next.sink.noteAccess([:], of: "Opportunity").map(\.field) == ["Note__c"])
+    let known = next.sink.pass(over: pass.key)
+    #expect(known?.job == "750" && known?.rowCount == 1 && known?.entity == "Opportunity")
+    #expect(next.sink.pass(over: "Opportunity")?.state == .complete)
+    pass.state = .complete
+    try Self.write(RecordBatch(layout: Self.wider), pass, to: next)
+    try next.commit()
+    #expect(try Self.states(next) == [])
+    #expect(try Self.notes(next)[0].hasPrefix("a|x|"))
+    #expect(
+      try next.eye.column("SELECT to_regclass('salesforce._etl_kept_opportunity')::text") == ["-"])
+  }
+
+  @Test("A hidden field makes no row partial, and its column is filled once it can be seen")
+  func hidden() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, .both)
+    try run.sink.open(creating: [:])
+    // As at the beginning of a first run, before there are tables.
+    let access: [String: FieldAccess] = ["Note__c": .hidden, "Name": .readable]
+    #expect(try run.sink.noteAccess(access, of: "Opportunity") == [])
+    try Self.pass(Self.reads(["a": Self.whole("a")], Self.wider), to: run)
+    #expect(try Self.states(run) == ["note__c hidden"])
+    #expect(
+      try run.eye.rows("SELECT id, _partial FROM salesforce.opportunity") == [["a", "f"]])
+    #expect(
+      try run.eye.rows(
+        "SELECT columns_filling, columns_hidden FROM salesforce._freshness ORDER BY table_name"
+      )
+      .last?.last == "{note__c}")
+    // An event for a record that was never read is another matter.
+    try run.write(["b"], layout: Self.wider, type: "UPDATE")
+    try run.commit()
+    #expect(
+      try run.eye.rows("SELECT id, _partial FROM salesforce.opportunity ORDER BY id") == [
+        ["a", "f"], ["b", "t"],
+      ])
+    #expect(
+      try run.sink.noteAccess(["Note__c": .calculated], of: "Opportunity").map(\.field)
+        == ["Note__c"])
+    try Self.pass(
+      Self.reads(["a": [Self.note: .text("seen")]], Self.wider, type: "SNAPSHOT_FIELDS"),
+      part: "fields:2", to: run)
+    #expect(try Self.notes(run)[0].hasPrefix("a|seen|"))
+    #expect(try Self.states(run) == ["note__c without events"])
+    _ = try run.sink.noteAccess(["Note__c": .unreadable], of: "Opportunity")
+    #expect(try Self.states(run) == ["note__c not readable"])
+  }
+
+  @Test("A field of another type gets a filling column, and its old column is gone")
+  func converted() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, .both).begin()
+    try Self.pass(Self.reads(["a": Self.whole("a")], SinkRun.layout()), to: run)
+    let converted = SinkRun.layout(.string, schemaID: "schema-2")
+    try run.write(["new"], layout: converted)
+    try run.commit()
+    #expect(try Self.states(run) == ["amount filling", "amount__float8 gone since"])
+    try Self.pass(
+      Self.reads(["a": [SinkRun.amount: .text("1")]], converted, type: "SNAPSHOT_FIELDS"),
+      part: "fields:1", to: run)
+    #expect(
+      try run.eye.rows("SELECT amount, amount__float8 FROM salesforce.opportunity WHERE id = 'a'")
+        == [["1", "1"]])
+    try Self.checkRebuild(database, run, .both)
+    // The number comes back.
+    try run.write(["newer"], layout: SinkRun.layout(schemaID: "schema-3"))
+    try run.commit()
+    #expect(try Self.states(run) == ["amount filling", "amount__text gone since"])
+  }
+
+  @Test("Bookkeeping of an earlier version gets states, and columns that were added are filling")
+  func earlier() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, .both).begin()
+    try Self.pass(Self.reads(["a": Self.whole("a")], SinkRun.layout()), to: run)
+    try run.write(["new"], layout: Self.wider)
+    try run.commit()
+    run.sink.close()
+    try run.eye.execute(
+      """
+      DROP VIEW salesforce._columns;
+      ALTER TABLE salesforce._etl_column DROP COLUMN state, DROP COLUMN since;
+      UPDATE salesforce.opportunity SET _partial = true
+      """)
+    let next = try Self.run(database, .both, ordinal: run.ordinal)
+    try next.sink.open()
+    try next.write(["newer"], layout: Self.wider)
+    try next.commit()
+    #expect(try Self.states(next) == ["note__c filling"])
+    #expect(
+      try next.eye.column("SELECT id FROM salesforce.opportunity WHERE NOT _partial ORDER BY id")
+        == ["a", "newer"])
+  }
+}
