@@ -20,7 +20,8 @@ enum LoginRefusal {
       status: response.status, error: name, detail: detail, grant: grant)
     var advice = rule?.advice ?? ""
     if (300..<400).contains(response.status), let location = response.header("Location"),
-      location.contains("://"), let target = SalesforceHost.host(of: location)
+      ["//", "http://", "https://"].contains(where: location.lowercased().hasPrefix),
+      let target = SalesforceHost.host(of: location)
     {
       advice += SalesforceHost.redirectAdvice(from: request.url, to: target)
     }

@@ -79,7 +79,7 @@ struct LoginRule: Sendable {
 
   private static let momentary = [
     LoginRule(
-      words: ["already being processed"], disposition: .again,
+      words: ["being processed", "already in progress"], disposition: .again,
       advice: "the service handles another login with the same credentials; if this lasts, find "
         + "the other program that uses them, and give each program its own"),
     LoginRule(
@@ -88,8 +88,8 @@ struct LoginRule: Sendable {
         "too_many_requests", "slow_down",
       ],
       words: [
-        "rate exceeded", "rate limit", "logins exceeded", "too many login", "too many request",
-        "login limit",
+        "login rate", "rate exceeded", "rate limit", "request limit", "logins exceeded",
+        "too many login", "too many request", "login limit",
       ], disposition: .again, advice: Self.tooOften),
     LoginRule(
       errors: [
@@ -98,8 +98,9 @@ struct LoginRule: Sendable {
         "unknown_exception", "unable_to_lock_row",
       ],
       words: [
-        "retry your request", "try again later", "retry later", "temporarily unavailable",
-        "currently unavailable", "not available at this time", "under maintenance",
+        "retry your request", "retry the request", "please retry", "retry later", "try again later",
+        "try later", "temporarily unavailable", "currently unavailable", "service unavailable",
+        "not available at this time", "maintenance", "unable to process", "too busy", "overloaded",
         "internal server error", "unexpected error", "timed out", "exclusive access",
       ], disposition: .again,
       advice: "the login service could not handle the request; if this lasts, look at "

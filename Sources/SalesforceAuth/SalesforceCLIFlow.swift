@@ -96,9 +96,13 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
   /// name of an error, or a warning says so. A scratch org has no status.
   private func staleness(of org: JSONValue, warnings: [String]) -> AuthError? {
     let status = org["connectedStatus"]?.string ?? ""
-    guard !["Connected", "Unknown"].contains(status) else { return nil }
-    let warning = warnings.first { $0.lowercased().contains("unable to refresh") }
-    guard !status.isEmpty || warning != nil else { return nil }
+    guard status != "Connected" else { return nil }
+    let warning = warnings.first { warning in
+      let words = ["unable", "could not", "couldn't", "can't", "cannot", "fail", "expired"]
+      let text = warning.lowercased()
+      return text.contains("refresh") && words.contains { text.contains($0) }
+    }
+    guard !["", "Unknown"].contains(status) || warning != nil else { return nil }
     return self.refusal(
       name: status, message: warning ?? "", of: "\(self.program) org display", isStale: true)
   }

@@ -122,10 +122,13 @@ package enum SalesforceHost {
 
   /// The host of a URL, or of what a browser shows of one, in lower case; nil when there is none.
   static func host(of text: String) -> String? {
-    let text = text.lowercased()
-    let rest = text.firstRange(of: "://").map { text[$0.upperBound...] } ?? text[...]
+    let text = text.lowercased().filter { !$0.isWhitespace }
+    let rest =
+      text.hasPrefix("//")
+      ? text.dropFirst(2) : text.firstRange(of: "://").map { text[$0.upperBound...] } ?? text[...]
     let authority = rest.prefix { !"/?#".contains($0) }
-    let host = authority.prefix { $0 != ":" }
+    var host = authority.prefix { $0 != ":" }
+    if host.hasSuffix(".") { host.removeLast() }
     guard !host.isEmpty, host.contains("."), host.utf8.count <= 253,
       host.utf8.allSatisfy({ byte in
         (0x61...0x7a).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x2d || byte == 0x2e

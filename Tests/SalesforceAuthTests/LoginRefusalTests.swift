@@ -37,6 +37,8 @@ struct LoginRefusalTests {
       ("temporarily_unavailable", "", "status.salesforce.com"),
       ("SERVER_UNAVAILABLE", "", "status.salesforce.com"),
       ("invalid_grant", "please try again later", "status.salesforce.com"),
+      ("invalid_grant", "Unable to process your login request", "status.salesforce.com"),
+      ("invalid_request", "refresh is already in progress", "other program"),
       ("invalid_request", "the service is temporarily unavailable", "status.salesforce.com"),
     ])
   func momentary(name: String, detail: String, advice: String) {
@@ -160,7 +162,9 @@ struct LoginRefusalTests {
         "https://acme.my.salesforce.com (the answer redirects to acme.lightning.force.com"
       ),
       ("acme.example", "https://signin.example/?from=secret", "redirects to signin.example"),
-      ("acme.example", "/services", "My Domain URL"), ("acme.example", nil, "My Domain URL"),
+      ("acme.example", "//signin.example/x", "redirects to signin.example"),
+      ("acme.example", "/services?to=https://a.example/", "My Domain URL"),
+      ("acme.example", nil, "My Domain URL"),
     ] as [(String, String?, String)] {
       let error = Self.error(status, "", location: location, host: host)
       #expect(error.code == .configuration && !error.isTransient)

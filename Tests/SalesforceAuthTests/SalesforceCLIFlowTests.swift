@@ -170,6 +170,7 @@ struct SalesforceCLIFlowTests {
       (#""connectedStatus":"ENOTFOUND""#, "unable to refresh auth for org", .unavailable),
       (#""connectedStatus":"Connected""#, "unable to refresh auth for org", nil),
       (#""connectedStatus":"Unknown""#, "", nil),
+      (#""connectedStatus":"Unknown""#, "Could not refresh the authorization", .refused),
       (#""connectedStatus":"""#, "secrets are shown", nil),
     ] as [(String, String, AuthError.Code?)])
   func staleTokens(member: String, warning: String, code: AuthError.Code?) async throws {

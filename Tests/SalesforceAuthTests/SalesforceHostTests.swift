@@ -12,6 +12,8 @@ struct SalesforceHostTests {
       ("acme.lightning.force.com/lightning/page/home", "acme"),
       ("HTTPS://ACME.Lightning.Force.com/", "acme"),
       ("https://acme1.lightning.force.com", "acme1"),
+      (" https://acme.lightning.force.com. ", "acme"),
+      ("http://acme.lightning.force.com:443", "acme"),
       ("https://acme--uat.sandbox.lightning.force.com", "acme--uat.sandbox"),
       ("https://acme--uat.lightning.force.com", "acme--uat.sandbox"),
       ("https://acme-dev-ed.develop.lightning.force.com", "acme-dev-ed.develop"),
