@@ -8,6 +8,8 @@ enum CLIOutput {
   /// Node.js and of plug-ins.
   static func object(in output: [UInt8]) -> JSONValue? {
     if let whole = Self.object(output) { return whole }
+    let output = Self.withoutColours(output)
+    if let whole = Self.object(output) { return whole }
     let (begin, end) = (UInt8(ascii: "{"), UInt8(ascii: "}"))
     let newline = UInt8(ascii: "\n")
     let begins = output.indices.lazy.filter { index in
@@ -26,6 +28,22 @@ enum CLIOutput {
       }
     }
     return nil
+  }
+
+  /// Without the colours that FORCE_COLOR adds: ESC, `[`, parameters, a letter. JSON has no ESC of its own.
+  private static func withoutColours(_ output: [UInt8]) -> [UInt8] {
+    var plain: [UInt8] = []
+    var isSequence = false
+    for (index, byte) in output.enumerated() {
+      if byte == 0x1b {
+        isSequence = true
+      } else if isSequence {
+        isSequence = !(0x40...0x7e).contains(byte) || output[index - 1] == 0x1b
+      } else {
+        plain.append(byte)
+      }
+    }
+    return plain
   }
 
   private static func object(_ bytes: [UInt8]) -> JSONValue? {

@@ -215,13 +215,17 @@ struct HTTPClientTLSTests {
 
   @Test(
     "A certificate for another name, or an expired one, is refused",
-    arguments: [("DNS:other.example", 2), ("DNS:localhost", -1)])
-  func otherName(names: String, days: Int) async throws {
+    arguments: [
+      ("DNS:other.example", 2, "check the host name"),
+      ("DNS:localhost", -1, "check this machine's clock"),
+    ])
+  func otherName(names: String, days: Int, advice: String) async throws {
     let error = try await #require(throws: HTTPError.self) {
       _ = try await self.send(
         try self.authority.issue(names, days: days), caFile: self.authority.certificateFile)
     }
     #expect(error.code == .untrusted)
+    #expect(error.message.hasSuffix(advice), "\(error)")
   }
 
   /// The name is one that only the proxy can resolve.

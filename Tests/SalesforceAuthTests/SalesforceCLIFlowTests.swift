@@ -192,6 +192,16 @@ struct SalesforceCLIFlowTests {
     #expect(code != .refused || error.message.contains("sf org login web"), "\(error)")
   }
 
+  @Test("Colours in the JSON do not break the reading")
+  func colours() async throws {
+    let plain =
+      #"{"status":0,"result":{"accessToken":"00DXX0000000001!abc","instanceUrl":"https://a.example"}}"#
+    let coloured = plain.replacing(":", with: #"\033[1;97m:\033[0m"#)
+      .replacing(#"https\033[1;97m:\033[0m"#, with: "https:")
+    try self.script(display: "printf '\(coloured)'")
+    #expect(try await self.flow().obtain().token.value == "00DXX0000000001!abc")
+  }
+
   @Test("Lines before and after the JSON do not break the reading")
   func notices() async throws {
     for (before, after) in [
