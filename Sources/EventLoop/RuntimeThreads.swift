@@ -5,8 +5,11 @@ import Glibc
 /// When the system refuses a thread to the pool behind the concurrency runtime, the pool tries again for
 /// ever: nothing runs, not even what would obey a signal or a time limit.
 public enum RuntimeThreads {
-  /// A small pipeline has 12 threads at once.
-  private static let count = 16
+  /// A small pipeline has 12 at once on two processors; the pool may have one more for each other
+  /// processor.
+  private static var count: Int {
+    min(14 + max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), 64)
+  }
 
   /// Whether the pool can look after its threads: it ends the process by a trap, after a moment, when
   /// it cannot read their state in `/proc`.

@@ -154,7 +154,7 @@ def threads(programs, work, simulator):
     harness.write_json(folder + "/opps.json", harness.pipeline("opps", TOPICS))
     harness.write_json(folder + "/org.json", harness.pipeline("opps", TOPICS)["source"]["org"])
     ends = set()
-    for limit in (1, 2, 3, 4, 8, 16, 17, 40):
+    for limit in (1, 2, 3, 4, 8, 16, 17, 80):
 
         def limited():
             resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
