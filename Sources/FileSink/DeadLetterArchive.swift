@@ -26,49 +26,61 @@ public struct DeadLetterArchive {
   public func visit(
     openFiles state: JSONValue?, _ body: (StoredDeadLetter) throws -> Void
   ) throws {
-    let fileSystem = SystemFileSystem()
-    var finished: [String] = []
+    let cursor = try self.cursor(openFiles: state)
+    while try cursor.next(body) {}
+  }
+
+  /// The letters of `visit`, some at a time, for whoever works between them.
+  public func cursor(openFiles state: JSONValue?) throws -> DeadLetterCursor {
+    var files: [DeadLetterCursor.File] = []
+    var finished: Set<String> = []
     try ExportedFile.visit(.deadLetters, in: self.directory, pipeline: self.pipeline) { file in
       guard self.org == nil || file.org == self.org else { return }
-      finished.append(file.name)
+      files.append(.init(paths: ["\(self.directory)/\(file.name)"], extent: .whole))
+      finished.insert(file.name)
     }
-    for name in finished {
-      let path = "\(self.directory)/\(name)"
-      guard try self.exists(path, on: fileSystem) else { continue }
-      try self.read(SegmentLines(path: path, extent: .whole, fileSystem: fileSystem), body)
-    }
-    let known = Set(finished)
     for json in state?["files"]?.array ?? [] {
       let record = try SegmentRecord(json: json)
       // A file that a run has finished in the meantime has its final name.
-      guard !known.contains(record.name) else { continue }
-      for name in [record.part, record.name] {
-        let path = "\(self.directory)/\(name)"
-        guard try self.exists(path, on: fileSystem) else { continue }
-        // The run may finish the file in between; it then begins with the same bytes.
-        let lines = SegmentLines(
-          path: path, extent: .first(record.committedByteCount), fileSystem: fileSystem)
-        try self.read(lines, body)
-        break
-      }
+      guard !finished.contains(record.name) else { continue }
+      // The run may finish the file in between; it then begins with the same bytes.
+      files.append(
+        .init(
+          paths: [record.part, record.name].map { "\(self.directory)/\($0)" },
+          extent: .first(record.committedByteCount)))
     }
+    return DeadLetterCursor(files)
+  }
+}
+
+/// Reads dead letters once, some at a time.
+public final class DeadLetterCursor {
+  struct File {
+    /// The names that the file may have.
+    var paths: [String]
+    var extent: SegmentLines.Extent
   }
 
-  private func exists(
-    _ path: String, on fileSystem: SystemFileSystem
-  ) throws(FileSinkError) -> Bool {
-    do throws(FileSystemError) {
-      return try fileSystem.size(of: path) != nil
-    } catch {
-      throw FileSinkError(error)
-    }
-  }
+  private var files: ArraySlice<File>
+  private var open: (path: String, lines: SegmentLines.Cursor)?
+  private let fileSystem = SystemFileSystem()
 
-  private func read(
-    _ lines: SegmentLines, _ body: (StoredDeadLetter) throws -> Void
-  ) throws {
+  init(_ files: [File]) { self.files = files[...] }
+
+  /// Calls `body` with the next letters: those that end in the next 128 KiB of text.
+  ///
+  /// - Returns: false after the last one.
+  /// - Throws: as `DeadLetterArchive.visit`.
+  public func next(_ body: (StoredDeadLetter) throws -> Void) throws -> Bool {
+    var path = ""
     do {
-      try lines.read { line, number in
+      if self.open == nil {
+        guard let file = self.files.popFirst() else { return false }
+        self.open = try self.lines(of: file)
+      }
+      guard let open = self.open else { return true }
+      path = open.path
+      let goesOn = try open.lines.next { line, number in
         guard
           let json = try? JSONValue(
             parsing: Array(line), limits: JSONLimits(byteCount: SegmentLines.maxLineByteCount)),
@@ -76,13 +88,24 @@ public struct DeadLetterArchive {
         else { throw SegmentLines.Fault(line: number, reason: "it is not a dead letter") }
         try body(letter)
       }
+      if !goesOn { self.open = nil }
+      return true
     } catch let fault as SegmentLines.Fault {
       throw FileSinkError(
         .inconsistent,
-        "\(lines.path)\(fault.line > 0 ? " line \(fault.line)" : "") was changed: \(fault.reason); put "
+        "\(path)\(fault.line > 0 ? " line \(fault.line)" : "") was changed: \(fault.reason); put "
           + "back a copy of the file")
     } catch let error as FileSystemError {
       throw FileSinkError(error)
     }
+  }
+
+  /// Nil if somebody has removed the file.
+  private func lines(of file: File) throws -> (String, SegmentLines.Cursor)? {
+    for path in file.paths where try self.fileSystem.size(of: path) != nil {
+      let lines = SegmentLines(path: path, extent: file.extent, fileSystem: self.fileSystem)
+      return (path, try SegmentLines.Cursor(lines))
+    }
+    return nil
   }
 }

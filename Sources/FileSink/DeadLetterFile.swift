@@ -37,6 +37,8 @@ public final class DeadLetterFile: DeadLetterStore {
   /// be noted in the ledger.
   private var retried: [DeadLetterLedger.Key] = []
   private var announced: [DeadLetterLedger.Key] = []
+  /// Read once: the run has the lock, so nobody else writes to it.
+  private var ledger: DeadLetterLedger?
   private let payload: Payload
   private let acceptsMissing: Bool
   private let clock: SinkClock
@@ -91,9 +93,14 @@ public final class DeadLetterFile: DeadLetterStore {
 
   private func note(_ keys: [DeadLetterLedger.Key]) throws {
     guard !keys.isEmpty else { return }
-    var ledger = try DeadLetterLedger(
-      directory: self.directory, pipeline: self.pipeline, fileSystem: self.fileSystem)
+    var ledger =
+      try self.ledger
+      ?? DeadLetterLedger(
+        directory: self.directory, pipeline: self.pipeline, fileSystem: self.fileSystem)
+    // Not copied when it changes, and read again after a failure.
+    self.ledger = nil
     try ledger.note(.retried, keys, now: self.clock.utcMilliseconds())
+    self.ledger = ledger
   }
 
   public func append(_ letter: DeadLetter) throws {

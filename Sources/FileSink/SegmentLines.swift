@@ -35,56 +35,95 @@ struct SegmentLines {
     hashing hash: ((UnsafeRawBufferPointer) -> Void)? = nil,
     _ body: (UnsafeBufferPointer<UInt8>, Int) throws -> Void
   ) throws {
-    let file = try OpenFile(self.path, [], on: self.fileSystem)
-    let input = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: Self.pieceByteCount, alignment: 16)
-    defer { input.deallocate() }
-    let output = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: Self.pieceByteCount, alignment: 16)
-    defer { output.deallocate() }
-    var decompressor = ZstdDecompressor()
-    var lines = LineSplitter()
-    var offset = 0
-    var hasEnded = false
-    while true {
-      let wanted: Int
-      switch self.extent {
-      case .whole: wanted = input.count
-      case .first(let byteCount): wanted = min(input.count, byteCount - offset)
-      }
-      let piece = UnsafeMutableRawBufferPointer(rebasing: input[..<wanted])
-      let count = try file.read(into: piece, at: offset)
-      if count == 0 { break }
-      offset += count
-      var rest = UnsafeRawBufferPointer(rebasing: piece[..<count])
-      hash?(rest)
-      while true {
-        if hasEnded {
-          guard rest.isEmpty else {
-            throw Fault(line: 0, reason: "there is something behind the end of its zstd frame")
-          }
-          break
+    let cursor = try Cursor(self)
+    while try cursor.next(hashing: hash, body) {}
+  }
+
+  /// Reads the lines piece by piece, with other work in between.
+  final class Cursor {
+    private let extent: Extent
+    private let file: OpenFile
+    private let input = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: SegmentLines.pieceByteCount, alignment: 16)
+    private let output = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: SegmentLines.pieceByteCount, alignment: 16)
+    private var decompressor = ZstdDecompressor()
+    private var lines = LineSplitter()
+    private var offset = 0
+    /// What was read and is not yet decompressed; in `input`.
+    private var rest = UnsafeRawBufferPointer(start: nil, count: 0)
+    /// The decompressor holds no more text of what it was given.
+    private var isDrained = true
+    private var hasEnded = false
+
+    init(_ lines: SegmentLines) throws {
+      self.extent = lines.extent
+      self.file = try OpenFile(lines.path, [], on: lines.fileSystem)
+    }
+
+    deinit {
+      self.input.deallocate()
+      self.output.deallocate()
+    }
+
+    /// Calls `body` with each line that ends in the next piece of text, which has at most 128 KiB.
+    ///
+    /// - Returns: false after the last one.
+    /// - Throws: `Fault`, `FileSystemError`, and what `body` throws.
+    func next(
+      hashing hash: ((UnsafeRawBufferPointer) -> Void)? = nil,
+      _ body: (UnsafeBufferPointer<UInt8>, Int) throws -> Void
+    ) throws -> Bool {
+      if self.rest.isEmpty, self.isDrained {
+        self.rest = try self.readPiece()
+        if self.rest.isEmpty {
+          try self.checkEnd()
+          return false
         }
-        let step: ZstdDecompressor.Step
-        do throws(ZstdDecompressor.Fault) {
-          step = try decompressor.decompress(rest, into: output)
-        } catch {
-          throw Fault(line: lines.count, reason: "it is not a zstd frame: \(error.reason)")
-        }
-        rest = UnsafeRawBufferPointer(rebasing: rest[step.consumed...])
-        try lines.take(UnsafeRawBufferPointer(rebasing: output[..<step.produced]), body)
-        hasEnded = step.isFrameEnd
-        if rest.isEmpty, step.produced < output.count { break }
+        hash?(self.rest)
       }
+      if self.hasEnded {
+        guard self.rest.isEmpty else {
+          throw Fault(line: 0, reason: "there is data after the end of its zstd frame")
+        }
+        self.isDrained = true
+        return true
+      }
+      let step: ZstdDecompressor.Step
+      do throws(ZstdDecompressor.Fault) {
+        step = try self.decompressor.decompress(self.rest, into: self.output)
+      } catch {
+        throw Fault(line: self.lines.count, reason: "it is not a zstd frame: \(error.reason)")
+      }
+      self.rest = UnsafeRawBufferPointer(rebasing: self.rest[step.consumed...])
+      self.hasEnded = step.isFrameEnd
+      self.isDrained = step.produced < self.output.count
+      try self.lines.take(UnsafeRawBufferPointer(rebasing: self.output[..<step.produced]), body)
+      return true
     }
-    if case .first(let byteCount) = self.extent, offset < byteCount {
-      throw Fault(reason: "it has \(offset) bytes, the checkpoint says \(byteCount)")
+
+    private func readPiece() throws -> UnsafeRawBufferPointer {
+      let wanted =
+        switch self.extent {
+        case .whole: self.input.count
+        case .first(let byteCount): min(self.input.count, byteCount - self.offset)
+        }
+      let count = try self.file.read(
+        into: UnsafeMutableRawBufferPointer(rebasing: self.input[..<wanted]), at: self.offset)
+      self.offset += count
+      return UnsafeRawBufferPointer(rebasing: self.input[..<count])
     }
-    guard hasEnded || self.extent != .whole else {
-      throw Fault(line: lines.count, reason: "its zstd frame is incomplete")
-    }
-    guard lines.isAtStart else {
-      throw Fault(line: lines.count + 1, reason: "the line has no end")
+
+    private func checkEnd() throws(Fault) {
+      if case .first(let byteCount) = self.extent, self.offset < byteCount {
+        throw Fault(reason: "it has \(self.offset) bytes, the checkpoint says \(byteCount)")
+      }
+      guard self.hasEnded || self.extent != .whole else {
+        throw Fault(line: self.lines.count, reason: "its zstd frame is incomplete")
+      }
+      guard self.lines.isAtStart else {
+        throw Fault(line: self.lines.count + 1, reason: "the line has no end")
+      }
     }
   }
 }

@@ -81,6 +81,22 @@ struct DeadLetterLedgerTests {
     #expect(ledger[letter] == .retried && ledger.count(.retried) == 1)
   }
 
+  @Test("A retry of many commits reads the ledger once")
+  func readsOnce() throws {
+    let counted = FaultyFileSystem(self.fileSystem)
+    let dead = DeadLetterFile(
+      directory: "/dead", pipeline: "opps", org: "00D", fileSystem: counted,
+      clock: TestClock().sinkClock)
+    try dead.recover(from: nil)
+    for number in 1...5 {
+      dead.noteRetried([try self.letter(number)])
+      _ = try dead.flush(finish: true)
+      #expect(try dead.committed())
+    }
+    #expect(counted.calls.filter { $0.name == "read" && $0.path == self.path }.isEmpty)
+    #expect(try self.ledger().count(.retried) == 5)
+  }
+
   @Test("A retry whose checkpoint was never stored leaves the letter waiting")
   func noCheckpoint() throws {
     let letter = try self.letter(4)

@@ -33,6 +33,21 @@ struct DeadLetterBook {
     }
   }
 
+  /// All letters, some at a time.
+  func cursor() throws -> DeadLetterCursor {
+    try self.archive.cursor(openFiles: self.state?.json)
+  }
+
+  /// Whether a letter that the selection means exists.
+  func hasLetter(_ selection: DeadLetterSelection) throws -> Bool {
+    let cursor = try self.cursor()
+    var isFound = false
+    while !isFound,
+      try cursor.next({ isFound = isFound || selection.includes($0, self.ledger[$0]) })
+    {}
+    return isFound
+  }
+
   /// Which objects and kinds there are, for somebody whose choice includes no letter; nil if the choice
   /// has no filter or no letter exists.
   func remark(onEmpty selection: DeadLetterSelection) throws -> String? {

@@ -37,7 +37,7 @@ final class DeadLetterRetry {
   /// Letters of this command so far: a file that was edited may have one twice.
   private var seen: Set<StoredDeadLetter.ID> = []
 
-  /// Letters of a commit, and bytes of their payloads.
+  /// A commit is made when it has so many letters, or bytes of payloads, or a little more.
   private static let maxLetters = 500
   private static let maxByteCount = 16 << 20
 
@@ -56,7 +56,7 @@ final class DeadLetterRetry {
   /// Finds out which letters can be decoded; stores nothing and takes no lock.
   func examine(_ ids: [String], all: Bool) async throws -> Result {
     let book = try DeadLetterBook(self.configuration)
-    _ = try DeadLetterChoice.keys(ids, all: all, in: book)
+    _ = try DeadLetterChoice.isWaiting(ids, all: all, in: book)
     let selection = DeadLetterChoice.selection(ids, all: all)
     try await self.assembly.withService { service, credentials in
       let org = try await credentials.provider.token().organizationID
@@ -87,7 +87,7 @@ final class DeadLetterRetry {
       old: all ? "all" : .array(ids.map { .string($0) }), new: nil)
     // Before the login: a mistaken ID is reported at once.
     let earlier = try DeadLetterBook(self.configuration)
-    let isWaiting = try !DeadLetterChoice.keys(ids, all: all, in: earlier).isEmpty
+    let isWaiting = try DeadLetterChoice.isWaiting(ids, all: all, in: earlier)
     // What a retry that was killed has left is finished, even if it had come to the last letter.
     let states = document.sinks.values + [document.deadLetters].compactMap { $0 }
     guard isWaiting || states.contains(where: { $0.openFileCount > 0 }) else {
@@ -208,30 +208,21 @@ final class DeadLetterRetry {
     _ book: DeadLetterBook, _ selection: DeadLetterSelection,
     _ body: ([StoredDeadLetter]) async throws -> Void
   ) async throws {
-    // What is read while the next commit is made must not grow with the number of letters.
-    var first = 0
-    while true {
-      var letters: [StoredDeadLetter] = []
-      var byteCount = 0
-      var index = 0
-      do {
-        try book.visit(selection) { letter, _ in
-          defer { index += 1 }
-          guard index >= first else { return }
-          guard letters.count < Self.maxLetters, byteCount < Self.maxByteCount else {
-            throw CommitIsFull()
-          }
-          letters.append(letter)
-          byteCount += letter.payloadByteCount ?? 0
-        }
-      } catch is CommitIsFull {}
-      if letters.isEmpty { return }
-      first += letters.count
-      try await body(letters)
+    let cursor = try book.cursor()
+    var letters: [StoredDeadLetter] = []
+    var byteCount = 0
+    func collect(_ letter: StoredDeadLetter) {
+      guard selection.includes(letter, book.ledger[letter]) else { return }
+      letters.append(letter)
+      byteCount += letter.payloadByteCount ?? 0
     }
+    while try cursor.next(collect) {
+      guard letters.count >= Self.maxLetters || byteCount >= Self.maxByteCount else { continue }
+      try await body(letters)
+      (letters, byteCount) = ([], 0)
+    }
+    if !letters.isEmpty { try await body(letters) }
   }
-
-  private struct CommitIsFull: Error {}
 
   /// - Returns: nil for a letter that stays.
   private func decoded(

@@ -55,12 +55,7 @@ struct DeadLettersDropCommand: AsyncParsableCommand {
     _ isConfirmed: Bool, _ question: String, hiding secrets: SecretMask
   ) throws {
     guard !isConfirmed else { return }
-    if isatty(STDIN_FILENO) == 1,
-      StandardStream.error.write(PrintableText.unended(question, hiding: secrets)),
-      let answer = readLine(), ["y", "yes"].contains(answer.lowercased())
-    {
-      return
-    }
+    if StandardStream.confirm(.unended(question, hiding: secrets)) { return }
     throw RunFailure(
       .usage, reason: "not_confirmed", "nothing was dropped; add --yes to drop without being asked")
   }
@@ -76,6 +71,14 @@ enum DeadLetterChoice {
 
   static func selection(_ ids: [String], all: Bool) -> DeadLetterSelection {
     DeadLetterSelection(ids: all ? nil : Set(ids.map { StoredDeadLetter.ID($0) }))
+  }
+
+  /// Whether a letter is waiting.
+  ///
+  /// - Throws: `RunFailure` (64) for an ID that no waiting letter has.
+  static func isWaiting(_ ids: [String], all: Bool, in book: DeadLetterBook) throws -> Bool {
+    if all { return try book.hasLetter(self.selection(ids, all: true)) }
+    return try !self.keys(ids, all: false, in: book).isEmpty
   }
 
   /// The letters that are waiting.

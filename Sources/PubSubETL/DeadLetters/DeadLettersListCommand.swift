@@ -31,12 +31,19 @@ struct DeadLettersListCommand: AsyncParsableCommand {
       var selection = self.filter.selection
       selection.includesHandled = true
       var counts: [DeadLetterLedger.Outcome?: Int] = [:]
-      var letters: [JSONValue] = []
+      // Printed one by one, since there may be any number of them.
+      if self.json {
+        try DeadLettersCommand.print(PrintableText(line: "{\"letters\": [", hiding: secrets))
+      }
+      var isFirst = true
       try book.visit(selection) { letter, outcome in
         counts[outcome, default: 0] += 1
         guard outcome == nil || self.all else { return }
         if self.json {
-          letters.append(letter.head(outcome))
+          try DeadLettersCommand.print(
+            .unended(isFirst ? " " : ",", hiding: secrets)
+              + PrintableText(json: letter.head(outcome), .compact, hiding: secrets))
+          isFirst = false
         } else {
           try DeadLettersCommand.print(
             PrintableText(line: Self.line(letter, outcome), hiding: secrets))
@@ -47,11 +54,10 @@ struct DeadLettersListCommand: AsyncParsableCommand {
       }
       func count(_ outcome: DeadLetterLedger.Outcome?) -> Int { counts[outcome] ?? 0 }
       if self.json {
-        let document: JSONValue = [
-          "waiting": .integer(count(nil)), "retried": .integer(count(.retried)),
-          "dropped": .integer(count(.dropped)), "letters": .array(letters),
-        ]
-        return try DeadLettersCommand.print(PrintableText(json: document, hiding: secrets))
+        return try DeadLettersCommand.print(
+          PrintableText(
+            line: "], \"waiting\": \(count(nil)), \"retried\": \(count(.retried)), "
+              + "\"dropped\": \(count(.dropped))}", hiding: secrets))
       }
       try DeadLettersCommand.print(
         PrintableText(
