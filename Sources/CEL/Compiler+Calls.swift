@@ -67,6 +67,15 @@ extension Compiler {
     case .mistake(let reason):
       throw self.error(.type, "invalid regular expression: \(reason)", at: offset)
     case .pattern(let pattern):
+      let total = self.patterns.reduce(pattern.instructionCount) { $0 + $1.instructionCount }
+      guard self.patterns.count < PatternLimits.countPerExpression,
+        total <= PatternLimits.instructionCountPerExpression
+      else {
+        throw self.error(
+          .type,
+          "the expression has more than \(PatternLimits.countPerExpression) regular expressions, "
+            + "or they are too large together", at: offset)
+      }
       self.patterns.append(pattern)
       return Int32(self.patterns.count - 1)
     }

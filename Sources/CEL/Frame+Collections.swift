@@ -57,7 +57,9 @@ extension Frame {
       guard self.spend(comparing: list.byteCount) else { return self.failure(.tooExpensive, node) }
       for element in list.elements where value.equals(element) { return .bool(true) }
       return .bool(false)
-    case .map(let map): return .bool(map.place(of: value) != nil)
+    case .map(let map):
+      guard self.spend(comparing: value.byteCount) else { return self.failure(.tooExpensive, node) }
+      return .bool(map.place(of: value) != nil)
     default: return self.failure(.noOverload, node)
     }
   }
@@ -79,6 +81,7 @@ extension Frame {
       }
       return list.elements[Int(index)]
     case .map(let map):
+      guard self.spend(comparing: key.byteCount) else { return self.failure(.tooExpensive, node) }
       return map[key] ?? self.failure(.noSuchKey, node)
     default: return self.failure(.noOverload, node)
     }
@@ -106,7 +109,7 @@ extension Frame {
   private func fold(_ node: Instruction, _ elements: [Value], deciding: Bool) -> Value {
     var failure: Failure?
     for element in elements {
-      guard self.spend(1) else { return self.failure(.tooExpensive, node) }
+      guard self.spend(passing: node) else { return self.failure(.tooExpensive, node) }
       self.locals[Int(node.c)] = element
       switch self.value(ofNode: node.b) {
       case .bool(let value): if value == deciding { return .bool(deciding) }
@@ -123,7 +126,7 @@ extension Frame {
   private func existsOne(_ node: Instruction, _ elements: [Value]) -> Value {
     var count = 0
     for element in elements {
-      guard self.spend(1) else { return self.failure(.tooExpensive, node) }
+      guard self.spend(passing: node) else { return self.failure(.tooExpensive, node) }
       self.locals[Int(node.c)] = element
       switch self.value(ofNode: node.b) {
       case .bool(let value): count += value ? 1 : 0
@@ -138,7 +141,7 @@ extension Frame {
   private func collect(_ node: Instruction, _ elements: [Value]) -> Value {
     var collected: [Value] = []
     for element in elements {
-      guard self.spend(1) else { return self.failure(.tooExpensive, node) }
+      guard self.spend(passing: node) else { return self.failure(.tooExpensive, node) }
       self.locals[Int(node.c)] = element
       var result = element
       if node.operation != .mapEach {

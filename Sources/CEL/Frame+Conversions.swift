@@ -2,7 +2,8 @@ internal import Bytes
 
 extension Frame {
   func conversion(_ node: Instruction, _ operand: Value) -> Value {
-    switch node.operation {
+    guard self.spend(comparing: operand.byteCount) else { return self.failure(.tooExpensive, node) }
+    return switch node.operation {
     case .toInt: self.int(node, operand)
     case .toUint: self.uint(node, operand)
     case .toDouble: self.double(node, operand)

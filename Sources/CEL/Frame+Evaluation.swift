@@ -115,8 +115,7 @@ extension Frame {
     case .dynamic: return operand
     case .matchesPattern:
       guard case .string(let text) = operand else { return self.failure(.noOverload, node) }
-      guard self.spend(comparing: text.count) else { return self.failure(.tooExpensive, node) }
-      return .bool(self.program.patterns[Int(node.b)].matches(text))
+      return self.search(node, text, self.program.patterns[Int(node.b)])
     default: return self.conversion(node, operand)
     }
   }

@@ -9,6 +9,9 @@ extension Frame {
   }
 
   func ordering(_ node: Instruction, _ left: Value, _ right: Value) -> Value {
+    if case .string(let text) = left, !self.spend(comparing: text.count) {
+      return self.failure(.tooExpensive, node)
+    }
     guard let order = left.order(right) else {
       if case .null = left { return self.failure(.nullOrdering, node) }
       if case .null = right { return self.failure(.nullOrdering, node) }
@@ -125,10 +128,21 @@ extension Frame {
       // A pattern from a column is compiled for every row, which costs as much as many comparisons.
       guard self.spend(16 + part.count) else { return self.failure(.tooExpensive, node) }
       guard case .pattern(let pattern) = Pattern.compile(part) else {
-        return self.failure(.invalidPattern, node)
+        return self.failure(
+          self.spend(PatternLimits.mistakeCost) ? .invalidPattern : .tooExpensive, node)
       }
-      return .bool(pattern.matches(text))
+      guard self.spend(pattern.instructionCount >> 3) else {
+        return self.failure(.tooExpensive, node)
+      }
+      return self.search(node, text, pattern)
     }
+  }
+
+  func search(_ node: Instruction, _ text: BorrowedBytes, _ pattern: Pattern) -> Value {
+    guard self.spend(pattern.cost(ofSearching: text)) else {
+      return self.failure(.tooExpensive, node)
+    }
+    return .bool(pattern.matches(text))
   }
 
   func size(_ node: Instruction, _ operand: Value) -> Value {

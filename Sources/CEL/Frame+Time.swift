@@ -14,6 +14,8 @@ extension Frame {
       return .int(nanoseconds / unit)
     case (.timestamp(let time), nil): return .int(Self.part(node.operation, of: time, offset: 0))
     case (.timestamp(let time), .string(let name)):
+      // A zone that is not among the last ones is read from a file.
+      guard self.spend(8) else { return self.failure(.tooExpensive, node) }
       guard let offset = self.timeZones.offset(ofZone: name, at: time.seconds) else {
         return self.failure(.unknownTimeZone, node)
       }

@@ -88,6 +88,12 @@ public final class Frame {
     return self.iterationsLeft >= 0
   }
 
+  /// Counts a pass through the parts of a macro. The compiler emits them after its list or map.
+  @inline(__always)
+  func spend(passing macro: Instruction) -> Bool {
+    self.spend(1 + Int(max(macro.b, macro.d) - macro.a) >> 6)
+  }
+
   @inline(__always)
   func spend(comparing bytes: Int) -> Bool { self.spend(bytes >> 10) }
 

@@ -3,8 +3,12 @@ internal import CRE2
 /// A compiled regular expression of RE2, which takes time linear in the text.
 final class Pattern {
   private let pattern: OpaquePointer  // cre2_pattern *
+  let instructionCount: Int
 
-  private init(_ pattern: OpaquePointer) { self.pattern = pattern }
+  private init(_ pattern: OpaquePointer) {
+    self.pattern = pattern
+    self.instructionCount = Int(cre2_size(pattern))
+  }
 
   deinit { cre2_free(self.pattern) }
 
@@ -26,7 +30,19 @@ final class Pattern {
       return .mistake(
         String(decoding: message.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
     }
-    return .pattern(Pattern(pattern))
+    let compiled = Pattern(pattern)
+    guard compiled.instructionCount <= PatternLimits.instructionCount else {
+      return .mistake(
+        "it makes an automaton of \(compiled.instructionCount) instructions; the limit is "
+          + "\(PatternLimits.instructionCount), so use smaller repetitions")
+    }
+    return .pattern(compiled)
+  }
+
+  /// The passes that a search counts as: for most patterns the text is read once, but some take a step for
+  /// each instruction and byte.
+  func cost(ofSearching text: BorrowedBytes) -> Int {
+    (1 + text.count >> 10) * (1 + self.instructionCount >> 3)
   }
 
   /// True if any part of the text matches.

@@ -27,6 +27,8 @@ extern "C" cre2_pattern *cre2_compile(
 
 extern "C" void cre2_free(cre2_pattern *pattern) { delete pattern; }
 
+extern "C" int cre2_size(const cre2_pattern *pattern) { return pattern->expression.ProgramSize(); }
+
 extern "C" int cre2_matches(const cre2_pattern *pattern, const char *text, size_t count) {
   return re2::RE2::PartialMatch(re2::StringPiece(text, count), pattern->expression);
 }

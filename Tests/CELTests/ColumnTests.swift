@@ -171,6 +171,68 @@ struct ColumnTests {
     #expect(outcome("\(shared) == \(shared)") == message)
   }
 
+  @Test("A pass through a macro counts as many steps as its predicate has parts")
+  func countsParts() throws {
+    let terms = (0..<2000).map { "x != \($0 + 10)" }.joined(separator: " && ")
+    let digits = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+    func passes(_ depth: Int) -> String {
+      (0..<depth).reduce("\(digits).all(x, \(terms))") { "\(digits).all(y\($1), \($0))" }
+    }
+    #expect(outcome(passes(1)) == "bool true")
+    // Far fewer passes than the limit.
+    #expect(
+      outcome(passes(3)) == "error: the evaluation takes too many steps or too much memory")
+  }
+
+  @Test(
+    "A pattern that makes a large automaton is refused, in the expression and in a row",
+    arguments: [#"(\\pL{100}){9}"#, ".{1000}.{1000}.{1000}"])
+  func refusesLargePatterns(pattern: String) throws {
+    let arena = ByteArena()
+    let scope = ExpressionScope(columns: [.init("Name", .string), .init("Pattern", .string)])
+    let mistake = #expect(throws: CELError.self) {
+      try CompiledExpression("Name.matches('\(pattern)')", scope: scope)
+    }
+    #expect(mistake?.message.hasPrefix("invalid regular expression: ") == true)
+    let frame = Frame(try CompiledExpression("Name.matches(Pattern)", scope: scope))
+    frame.set(0, to: .string(arena.store("a")))
+    frame.set(1, to: .string(arena.store(pattern.replacing(#"\\"#, with: #"\"#))))
+    #expect(
+      description(frame.evaluate(), frame) == "error: the text is an invalid regular expression")
+  }
+
+  @Test(
+    "Searching long texts with large patterns has a limit, and usual searches stay far below it")
+  func countsSearches() throws {
+    let arena = ByteArena()
+    let scope = ExpressionScope(columns: [.init("Description", .string)])
+    let text = Value.string(arena.store(String(repeating: "x", count: 131_072)))
+    func result(_ source: String) throws -> String {
+      let frame = Frame(try CompiledExpression(source, scope: scope))
+      frame.set(0, to: text)
+      return description(frame.evaluate(), frame)
+    }
+    let usual = "Description.matches('(?i)urgent|overdue|final notice|#[0-9]{4,8}')"
+    let several = Array(repeating: usual, count: 8).joined(separator: " || ")
+    #expect(try result(several) == "bool false")
+    let large = Array(repeating: "Description.matches('(x{250}y){4}')", count: 8)
+    #expect(
+      try result(large.joined(separator: " || "))
+        == "error: the evaluation takes too many steps or too much memory")
+  }
+
+  @Test("An expression has a limited number of patterns")
+  func limitsPatterns() {
+    func source(_ count: Int) -> String {
+      Array(repeating: "'a'.matches('a')", count: count).joined(separator: " && ")
+    }
+    #expect(outcome(source(256)) == "bool true")
+    let mistake = #expect(throws: CELError.self) {
+      try CompiledExpression(source(257), scope: ExpressionScope(columns: []))
+    }
+    #expect(mistake?.message.contains("256") == true)
+  }
+
   @Test("A frame forgets the previous row")
   func frames() throws {
     let frame = Frame(

@@ -20,6 +20,9 @@ cre2_pattern *cre2_compile(
 
 void cre2_free(cre2_pattern *pattern);
 
+/// Instructions of the pattern's program. Searching a byte takes that many steps at worst.
+int cre2_size(const cre2_pattern *pattern);
+
 /// 1 if the pattern matches any part of the text, else 0. Takes time linear in the text.
 int cre2_matches(const cre2_pattern *pattern, const char *text, size_t count);
 
