@@ -104,16 +104,18 @@ struct DatumWriter {
     case .int:
       guard
         let number = Self.integer(value, definition.logicalType, isInt: true)
-          ?? Self.wholeNumber(value), let number = Int32(exactly: number)
+          ?? value.wholeNumber, let number = Int32(exactly: number)
       else {
         return self.expectedNumber(
           definition.logicalType.integerWords ?? "an integer of 32 bits", value, path)
       }
       self.append(Int64(number))
     case .long:
+      // `3.0` and `1e3`, as programs write whole numbers that they hold as doubles. In a union, such a
+      // number belongs to the floating-point branch if there is one.
       guard
         let number = Self.integer(value, definition.logicalType, isInt: false)
-          ?? Self.wholeNumber(value)
+          ?? value.wholeNumber
       else {
         return self.expectedNumber(
           definition.logicalType.integerWords

@@ -22,15 +22,6 @@ extension DatumWriter {
     }
   }
 
-  /// `3.0` and `1e3`, as programs write whole numbers that they hold as doubles. In a union, such a
-  /// number belongs to the floating-point branch if there is one.
-  static func wholeNumber(_ value: JSONValue) -> Int64? {
-    guard case .number(let text) = value.content, let number = Double(text),
-      number.magnitude <= 0x1p53
-    else { return nil }
-    return Int64(exactly: number)
-  }
-
   /// `10:30:00.000`, with or without a Z.
   private static func timeOfDay(_ text: DateText.Text, _ unit: LogicalType.TimeUnit) -> Int64? {
     guard let clock = DateText.clock(text, 0), clock.fractionDigits <= unit.fractionDigits,

@@ -29,6 +29,12 @@ import Testing
       ("5", #"["string","double","long"]"#, [2, 0, 0, 0, 0, 0, 0, 0x14, 0x40]),
       // Whole numbers of programs that hold them as doubles; in a union, the double is meant.
       ("3.0", #""long""#, [6]), ("1e2", #""int""#, [0xC8, 0x01]),
+      // 2 * (2^53 + 1), which a double does not hold; 10^18 is above 2^53.
+      (
+        "9.007199254740993e15", #""long""#,
+        [0x82, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20]
+      ),
+      ("1e18", #"["null", "long"]"#, [2] + [0x80, 0x80, 0xA0, 0xF6, 0xF4, 0xAC, 0xDB, 0xE0, 0x1B]),
       ("-0.0", #"["null","int"]"#, [2, 0]),
       ("5.0", #"["long","double"]"#, [2, 0, 0, 0, 0, 0, 0, 0x14, 0x40]),
       // 1 s after 1970, in milliseconds and in microseconds; 1970-01-02 in days.

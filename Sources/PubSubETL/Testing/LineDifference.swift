@@ -42,11 +42,12 @@ struct LineDifference: Equatable {
   /// Whether two values are the same to a reader of JSON: numbers by their value, members in any order.
   static func isEqual(_ one: JSONValue, _ other: JSONValue) -> Bool {
     switch (one.content, other.content) {
-    case (.number(let one), .number(let other)):
-      if one == other { return true }
+    case (.number(let text), .number(let otherText)):
       // What 64 bits hold is compared to the last digit.
-      if Int64(one) != nil, Int64(other) != nil { return false }
-      return Double(one) == Double(other)
+      if let number = one.wholeNumber, let otherNumber = other.wholeNumber {
+        return number == otherNumber
+      }
+      return text == otherText || Double(text) == Double(otherText)
     case (.array(let one), .array(let other)):
       return one.count == other.count && zip(one, other).allSatisfy { Self.isEqual($0, $1) }
     case (.object(let members), .object(let others)):
