@@ -19,7 +19,9 @@ extension PublishRun {
     let topic = self.options.topic
     var schemaID = id ?? ""
     if id == nil {
-      let found = try await self.ask("GetTopic \(topic)") { [client] in
+      let found = try await self.ask(
+        "GetTopic \(topic)", ifInvalid: .refused, "check the name of the topic"
+      ) { [client] in
         try await client.topic(named: topic, credentials: $0).checked(topic)
       }
       guard found.canPublish else {
@@ -38,7 +40,11 @@ extension PublishRun {
           + "/event/NAME__e, not to a channel")
     }
     guard schemaID != self.encoder?.schemaID else { return }
-    let schema = try await self.ask("GetSchema \(schemaID)") { [client, schemaID] in
+    let schema = try await self.ask(
+      "GetSchema \(schemaID)", ifInvalid: .unavailable,
+      "the service itself has named this schema; the event may have been changed a moment ago, so try "
+        + "again"
+    ) { [client, schemaID] in
       try await client.schema(id: schemaID, credentials: $0).checked(schemaID)
     }
     var encoding = self.options.encoding
@@ -53,8 +59,12 @@ extension PublishRun {
   }
 
   /// Repeats a call until it is answered or nothing can be done.
+  ///
+  /// - Parameter code: how the run ends when the service calls the request invalid, which contains
+  ///   nothing but a name or an ID that this program was given.
   private func ask<Value: Sendable>(
-    _ operation: String, _ call: @escaping @Sendable (Credentials) async throws -> Value
+    _ operation: String, ifInvalid code: ExitCode, _ advice: String,
+    _ call: @escaping @Sendable (Credentials) async throws -> Value
   ) async throws -> Value {
     while true {
       let asking = Task { [credentials] in
@@ -76,7 +86,9 @@ extension PublishRun {
         self.retries.succeeded()
         self.refusals = 0
         return value
-      case .failure(let error): try await self.recover(from: error, used)
+      case .failure(let error):
+        let invalid = RunFailure(code, reason: "refused", "\(error.message); \(advice)")
+        try await self.recover(from: error, used, ifInvalid: invalid)
       }
     }
   }
@@ -84,7 +96,9 @@ extension PublishRun {
   // MARK: Failures
 
   /// Waits before another attempt. Throws `RunFailure` if there is none.
-  func recover(from error: PubSubError, _ used: Credentials?) async throws {
+  func recover(
+    from error: PubSubError, _ used: Credentials?, ifInvalid: RunFailure? = nil
+  ) async throws {
     try self.checkInterruption()
     let topic = self.options.topic
     if let cause = error.cause as? TLSError, cause.needsIntervention {
@@ -108,7 +122,7 @@ extension PublishRun {
     // Not the service's verdict on a request, but the transport's on an answer.
     case .bug where !error.isRefusal:
       throw RunFailure(.unavailable, reason: "malformed_response", error.message)
-    case .bug: throw RunFailure(.internal, reason: "internal", error.message)
+    case .bug: throw ifInvalid ?? RunFailure(.internal, reason: "internal", error.message)
     }
     let delay = self.retries.failed(
       at: ProcessClock.now, minimum: minimum, random: .random(in: 0..<1))

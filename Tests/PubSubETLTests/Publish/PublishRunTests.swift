@@ -64,12 +64,14 @@ import Testing
     (0..<lines).map { #"{"EventUuid":"e-\#($0)","City__c":"x"}"# + "\n" }.joined()
   }
 
-  private static func describe(_ call: ServerCall, _ schemas: [String: String]) async {
+  private static func describe(
+    _ call: ServerCall, _ schemas: [String: String], missing: Status.Code
+  ) async {
     _ = await call.nextMetadata()
     let message = await call.nextMessage() ?? []
     let request = try? Eventbus_V1_SchemaRequest(serializedBytes: message)
     let id = request?.schemaID ?? ""
-    if call.method == "GetSchema", schemas[id] == nil { return call.end(.notFound) }
+    if call.method == "GetSchema", schemas[id] == nil { return call.end(missing) }
     let bytes: [UInt8]? =
       if call.method == "GetTopic" {
         try? Eventbus_V1_TopicInfo.with {
@@ -92,7 +94,7 @@ import Testing
   /// which gets each request in turn and the number of the call.
   private static func account(
     lines: Int, isStream: Bool, takenMessages: Int = .max, from descriptor: Int32? = nil,
-    schemas: [String: String] = ["S": Self.schema],
+    schemas: [String: String] = ["S": Self.schema], missing: Status.Code = .notFound,
     credentials: any CredentialsSource = StaticCredentials(),
     interruption: Interruption = Interruption(deadline: nil),
     repeatsUnknown: Bool = false, giveUpAfter: Duration? = RetrySchedule().giveUpAfter,
@@ -107,7 +109,9 @@ import Testing
     try #require(descriptor >= 0)
     let counts = Lock((calls: 0, requests: 0))
     let transport = ScriptedTransport(takenMessages: takenMessages) { call in
-      guard call.method.hasPrefix("Publish") else { return await Self.describe(call, schemas) }
+      guard call.method.hasPrefix("Publish") else {
+        return await Self.describe(call, schemas, missing: missing)
+      }
       let number = counts.withLock { counts in
         counts.calls += 1
         return counts.calls
@@ -361,6 +365,17 @@ import Testing
     #expect(!named.isAllowanceUsedUp)
     let exhausted = RPCError(code: .resourceExhausted, message: "error: LIMIT_EXCEEDED, later")
     #expect(PubSubError(exhausted, operation: "Publish").isAllowanceUsedUp)
+  }
+
+  @Test(
+    "A schema ID that the service names and then refuses is no defect of this program",
+    arguments: [(Status.Code.invalidArgument, ExitCode.unavailable), (.notFound, .refused)])
+  func refusedSchemaID(code: Status.Code, exitCode: ExitCode) async throws {
+    let (_, failure) = try await Self.account(
+      lines: 1, isStream: false, schemas: [:], missing: code
+    ) { call, _, _ in call.end(.internalError) }
+    #expect(failure?.exitCode == exitCode)
+    #expect(failure?.message.contains("GetSchema S") == true)
   }
 
   @Test("Answers from GetTopic and GetSchema about another topic or schema are refused")
