@@ -40,16 +40,32 @@ struct CheckCommand: AsyncParsableCommand {
     }
     if let first = failures.first { throw first.exitCode.error }
     guard self.connect else { return }
+    // What the service refuses does not hide what a database refuses.
+    let service = await Self.show(hiding: secrets) {
+      () async throws(ConnectionCheck.Failure) -> [String] in
+      try await ConnectionCheck.askService(configuration)
+    }
+    let sinks = await Self.show(hiding: secrets) {
+      () async throws(ConnectionCheck.Failure) -> [String] in
+      try ConnectionCheck.askSinks(configuration)
+    }
+    if let first = service ?? sinks { throw first.exitCode.error }
+  }
+
+  /// Prints a line for each thing that works, or what is wrong.
+  private static func show(
+    hiding secrets: SecretMask, _ lines: () async throws(ConnectionCheck.Failure) -> [String]
+  ) async -> ConnectionCheck.Failure? {
     do throws(ConnectionCheck.Failure) {
-      for line in try await ConnectionCheck.askService(configuration) {
+      for line in try await lines() {
         StandardStream.output.write(PrintableText(line: line, hiding: secrets))
       }
-      for line in try ConnectionCheck.askSinks(configuration) {
-        StandardStream.output.write(PrintableText(line: line, hiding: secrets))
-      }
+      return nil
     } catch {
-      StandardStream.error.write(PrintableText(line: error.message, hiding: secrets))
-      throw error.exitCode.error
+      for message in [error.message] + error.otherMessages {
+        StandardStream.error.write(PrintableText(line: message, hiding: secrets))
+      }
+      return error
     }
   }
 }

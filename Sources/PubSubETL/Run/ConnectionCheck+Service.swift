@@ -15,9 +15,8 @@ extension ConnectionCheck {
         try OrgChange.check(
           try FileCheckpointStore.peek(configuration.statePaths), isOf: token.organizationID)
         var lines = ["login: org \(token.organizationID) at \(token.instanceURL)"]
-        for topic in configuration.source.topics {
-          _ = try await service.subscribableTopic(topic.name, credentials)
-          lines.append("topic: \(topic.name) can be subscribed to")
+        lines += try await Self.topics(configuration.source.topics.map(\.name)) { name in
+          _ = try await service.subscribableTopic(name, credentials)
         }
         if let record = configuration.source.managed,
           let topic = configuration.source.topics.first
@@ -33,10 +32,32 @@ extension ConnectionCheck {
         }
         return lines
       }
+    } catch let failure as Failure {
+      throw failure
     } catch {
       let failure = RunFailure(error)
       throw Failure(exitCode: failure.exitCode, message: failure.message)
     }
+  }
+
+  /// Asks for each topic, also after one that is refused; a line for each.
+  ///
+  /// - Throws: `Failure` with the messages of all that cannot be subscribed to.
+  static func topics(
+    _ names: [String], _ ask: (String) async throws -> Void
+  ) async throws(Failure) -> [String] {
+    var failures: [RunFailure] = []
+    for name in names {
+      do { try await ask(name) } catch {
+        failures.append(RunFailure(error))
+        // Nothing else would be answered either.
+        let isOfTopicAlone =
+          (error as? PubSubError)?.refusesTopicAlone ?? (error is RunFailure)
+        if !isOfTopicAlone { break }
+      }
+    }
+    if let failure = Failure(failures) { throw failure }
+    return names.map { "topic: \($0) can be subscribed to" }
   }
 }
 
@@ -58,18 +79,23 @@ extension ConnectionCheck {
 }
 
 extension ConnectionCheck {
-  /// Connects to every sink that needs a connection; one line for each. Creates nothing there.
+  /// Connects to every sink that needs a connection, also after one that fails; one line for each.
+  /// Creates nothing there.
+  ///
+  /// - Throws: `Failure` with the messages of all that failed.
   static func askSinks(_ configuration: PipelineConfiguration) throws(Failure) -> [String] {
     var lines: [String] = []
+    var failures: [RunFailure] = []
     for sink in configuration.sinks {
       do {
         lines += try sink.checkConnection(configuration)
       } catch {
-        let failure = RunFailure(error)
-        throw Failure(
-          exitCode: failure.exitCode, message: "sink '\(sink.name)': \(failure.message)")
+        var failure = RunFailure(error)
+        failure.message = "sink '\(sink.name)': \(failure.message)"
+        failures.append(failure)
       }
     }
+    if let failure = Failure(failures) { throw failure }
     return lines
   }
 }

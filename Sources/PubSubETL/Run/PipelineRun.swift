@@ -410,6 +410,7 @@ final class PipelineRun {
     guard let deadline, ProcessClock.now + delay >= deadline else { return }
     throw RunFailure(
       .tryAgain, reason: "max_duration",
-      "the time limit was reached before the first event could be read; \(failure)")
+      "the next attempt would start after the time limit, and no event could be read yet; "
+        + failure)
   }
 }

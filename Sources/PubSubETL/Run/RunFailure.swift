@@ -69,7 +69,7 @@ struct RunFailure: Error {
       let isRefused = [.notFound, .permissionDenied, .unauthenticated].contains(error.status)
       self.init(
         isRefused ? .refused : .unavailable, reason: isRefused ? "refused" : "unavailable",
-        error.message)
+        error.message + error.advice())
     case let error as RESTError:
       let (code, reason): (ExitCode, String) =
         switch error.disposition {

@@ -100,7 +100,8 @@ extension PubSubError {
     // An oversized answer is the service's fault.
     let disposition = disposition == .bug && self.isOversizedAnswer ? .unavailable : disposition
     var failure = SourceFailure(
-      disposition, reason: reason.lowercased(), self.message + self.advice(options))
+      disposition, reason: reason.lowercased(), self.message + self.advice(managed: options.managed)
+    )
     failure.isOfTopicAlone = disposition == .refused && self.refusesTopicAlone
     return failure
   }
@@ -123,7 +124,8 @@ extension PubSubError {
     return error.failure(.refused, options: options)
   }
 
-  private func advice(_ options: PubSubSourceOptions) -> String {
+  /// What to do about it, as the end of a message; empty where the message says it.
+  package func advice(managed: ManagedSubscription.Record? = nil) -> String {
     switch self.serviceCode {
     case ServiceErrorCode.topicNotFound:
       "; check the spelling (topics are case sensitive) and that the entity is selected for "
@@ -132,7 +134,7 @@ extension PubSubError {
       "; the run-as user needs View All on the object"
     case ServiceErrorCode.replayIDCorrupted, ServiceErrorCode.replayIDValidationFailed:
       "; the stored position is older than the 72 h the service keeps, or belongs to another "
-        + "org" + Self.cause(options.managed) + ". Events may have been lost: re-read the objects, "
+        + "org" + Self.cause(managed) + ". Events may have been lost: re-read the objects, "
         + "then run with --set source.on_invalid_replay=earliest"
     case ServiceErrorCode.managedAlreadyActive:
       "; another client has the managed subscription, or a run was killed: then the service frees it "
