@@ -123,11 +123,13 @@ package final class PostgresConnection {
   }
 
   /// `BEGIN` with the time limits, which end with the transaction; to be put before other
-  /// statements of one `execute`.
+  /// statements of one `execute`. Defaults of the role, the database or the server that would change
+  /// what is read or written are set aside.
   package var beginStatement: String {
     let statement = self.configuration.statementTimeout.milliseconds
     let lock = self.configuration.lockTimeout.milliseconds
-    return "BEGIN; SET LOCAL statement_timeout = \(statement); SET LOCAL lock_timeout = \(lock)"
+    return "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = \(statement); "
+      + "SET LOCAL lock_timeout = \(lock); SET LOCAL array_nulls = on"
   }
 
   package func begin() throws(PostgresError) { try self.execute(self.beginStatement) }

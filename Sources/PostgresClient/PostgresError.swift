@@ -36,6 +36,8 @@ package struct PostgresError: Error, Sendable, CustomStringConvertible {
   package var disposition: Disposition
   /// The column whose value was refused, as far as the server tells it.
   package var column: String?
+  /// The least time to leave the server alone before the next attempt.
+  package var pause = Duration.zero
   /// The values of a row may be the cause, even where the disposition says otherwise: an expression
   /// over them failed, with a message that is not printed.
   package var mayConcernRow = false

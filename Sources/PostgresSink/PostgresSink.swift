@@ -18,7 +18,8 @@ package final class PostgresSink: Store {
   package private(set) var committedReadCount = 0
   /// Receives a notice for each schema change, one sentence each.
   package var onNotice: ((String) -> Void)?
-  /// Receives a sentence for each missing object that was recreated.
+  /// Receives a sentence for each missing object that was recreated, and for each view that shows
+  /// too little.
   package var onRepair: ((String) -> Void)?
   /// Receives errors that are retried; `sqlState` is nil for errors without one.
   package var onRetry: ((_ message: String, _ sqlState: String?, _ delay: Duration) -> Void)?
@@ -60,6 +61,10 @@ package final class PostgresSink: Store {
   /// Refused events that `prepare` has reported.
   var told: Set<EventPlace> = []
   var care = Care.none
+  /// Current tables whose views were locked, by name.
+  private var dueViews: [String: TableDefinition] = [:]
+  /// Sentences about views in this run.
+  private var warned: Set<String> = []
   /// Tables were created or changed and are not yet filled from their histories.
   private var hasUnfilledTables = false
   /// Rows have been sent before their transaction was complete.
@@ -174,11 +179,22 @@ package final class PostgresSink: Store {
     try self.openReads()
     self.storedHoles = (stored ?? [:]).mapValues { Int64($0.holes) }
     self.storedThrough = (stored ?? [:]).compactMapValues(\.completeThrough)
-    if stored != nil { try self.repairTables() }
+    if stored != nil {
+      try self.repairTables()
+      try self.warnOfReaders()
+    }
     if try self.retrying({ try self.views.isFreshnessOutdated(over: self.connection) }) {
       try self.updateViews(nil)
     }
     return stored
+  }
+
+  /// Warns of views that lack new values, at each run until they are changed.
+  private func warnOfReaders() throws {
+    let readers = try self.retrying { try self.catalog.outdatedReaders(over: self.connection) }
+    for reader in readers where self.warned.insert(reader.message).inserted {
+      self.onRepair?(reader.message)
+    }
   }
 
   /// Sets sequences that are behind their tables.
@@ -273,6 +289,7 @@ package final class PostgresSink: Store {
   package func close() {
     guard self.connection.isConnected else { return }
     if self.connection.transactionStatus != .idle { try? self.rollBack() }
+    self.updateDueViews()
     try? self.checkpoint.release(over: self.connection)
   }
 
@@ -283,6 +300,15 @@ package final class PostgresSink: Store {
     // A failure shows at the next commit, not whether it is permanent.
     try? self.checkpoint.renew(over: self.connection)
     self.renewedAt = ProcessClock.now
+    self.updateDueViews()
+  }
+
+  /// Tries again to update views that were locked. Between two attempts, their readers have time.
+  private func updateDueViews() {
+    let due = self.dueViews.values.sorted { $0.name < $1.name }
+    self.dueViews.removeAll()
+    // A failure concerns nobody but readers, and shows at the next run.
+    for table in due { _ = try? self.once { try self.updateViews(table) } }
   }
 
   package var pendingByteCount: Int {
@@ -366,6 +392,7 @@ package final class PostgresSink: Store {
       self.onNotice?("\(layout.entity): field \(field) has no column and is not loaded")
     }
     try self.updateViews(tables.current)
+    if !tables.changes.isEmpty { try self.warnOfReaders() }
     self.fedTables.add([tables.history, tables.current].compactMap(\.?.name), topic: layout.topic)
     let last = self.pending.last { $0.topic == layout.topic && $0.entity == layout.entity }
     // Rows for earlier tables stay in a separate buffer before the new rows.
@@ -418,6 +445,7 @@ package final class PostgresSink: Store {
     do {
       let outcome = try self.retrying(butFor: SQLState.lockNotAvailable) {
         try self.connection.transaction { () throws(PostgresError) in
+          try self.connection.execute(self.configuration.lockLimit)
           let outcome = try current.map { current throws(PostgresError) in
             try self.views.updateLive(current, over: self.connection)
           }
@@ -428,14 +456,26 @@ package final class PostgresSink: Store {
       }
       guard let current, outcome == .remade || outcome == .kept else { return outcome }
       let name = ReportingViews.liveName(current.name)
-      self.onNotice?(
-        outcome == .remade
-          ? "view \(name) has other columns now and was created again; grant privileges on it again"
-          : "view \(name) lacks new columns, because other views depend on it")
+      if outcome == .remade {
+        self.onNotice?(
+          "view \(name) has other columns now and was created again; grant privileges on it again")
+      } else if let conflict = try self.views.conflict(current, over: self.connection) {
+        self.onRepair?(conflict)
+      }
       return outcome
     } catch let error as PostgresError where Self.leavesViews.contains(error.sqlState) {
       if self.connection.transactionStatus != .idle { try self.connection.execute("ROLLBACK") }
-      self.onNotice?("the views were not updated: \(error.message)")
+      var message = error.message
+      if error.sqlState == SQLState.lockNotAvailable {
+        if let current { self.dueViews[current.name] = current }
+        let names = [
+          current.map { ReportingViews.liveName($0.name) }, ReportingViews.freshnessName,
+        ]
+        message += try LockHolder.suffix(
+          names.compactMap { $0 }, self.configuration.schema, over: self.connection)
+      }
+      let notice = "the views were not updated: \(message)"
+      if self.warned.insert(notice).inserted { self.onNotice?(notice) }
       return nil
     }
   }

@@ -95,6 +95,20 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
     self.columnTypes = columnTypes
   }
 
+  /// How long a change of a table or view waits for its lock. Readers queue behind it meanwhile.
+  private var lockWait: Duration {
+    let limit = self.connection.lockTimeout
+    return limit > .zero ? min(limit, .seconds(1)) : .seconds(1)
+  }
+
+  /// How long they are left alone before the next attempt, at least.
+  var lockPause: Duration { self.lockWait * 4 }
+
+  /// The statement that limits the waits for locks in a transaction that changes tables or views.
+  var lockLimit: String {
+    "SET LOCAL lock_timeout = \(max(1, Int(self.lockWait / .milliseconds(1))))"
+  }
+
   /// Both sinks would write to the same table.
   package func sharesTables(_ other: Self) -> Bool {
     self.connection.url == other.connection.url && self.schema == other.schema

@@ -32,6 +32,9 @@ extension Bookkeeping {
       + "\(schemaID.map { SQLIdentifier.literal($0) } ?? "NULL"))"
   }
 
+  /// The journal's detail of a renamed column.
+  static func renaming(_ name: String, _ newName: String) -> String { "\(name) to \(newName)" }
+
   private static func place(of column: String, in table: String) -> String {
     "WHERE table_name = \(SQLIdentifier.literal(table)) "
       + "AND column_name = \(SQLIdentifier.literal(column))"

@@ -39,7 +39,7 @@ extension PostgresSink {
     }
   }
 
-  private func once<Value>(_ body: () throws -> Value) rethrows -> Value {
+  func once<Value>(_ body: () throws -> Value) rethrows -> Value {
     let isNested = self.isAttempt
     self.isAttempt = true
     defer { self.isAttempt = isNested }
@@ -59,7 +59,8 @@ extension PostgresSink {
     if self.givesUp?() == true { throw error }
     let now = ProcessClock.now
     guard
-      let delay = retries.failed(at: now, silence: error.silentSince, random: .random(in: 0..<1))
+      let delay = retries.failed(
+        at: now, silence: error.silentSince, minimum: error.pause, random: .random(in: 0..<1))
     else {
       throw error.givenUp(retries, at: now)
     }

@@ -29,29 +29,37 @@ final class KeptEvents {
       TableDefinition.allFixedColumns(.history).map(\.definition)
       + self.definition.dataColumns.map { "\($0.quotedName) \($0.type.sqlName)" }
     let name = self.definition.qualifiedName
+    guard try connection.dropUnlessRead(name) else {
+      guard try self.isReady(over: connection) else {
+        throw PostgresError(.retry, "postgres: \(name) has other columns and is being read")
+      }
+      return
+    }
     try connection.execute(
       """
-      DROP TABLE IF EXISTS \(name); CREATE TABLE \(name) (\(columns.joined(separator: ", "))); \
+      CREATE TABLE \(name) (\(columns.joined(separator: ", "))); \
       CREATE INDEX ON \(name) (_record_id, _event_id); \
       COMMENT ON TABLE \(name) IS 'Events since the snapshot under way began'
       """)
   }
 
-  /// Whether the table exists; adds columns that it lacks.
+  /// Whether the table exists; adds columns that it lacks, and takes no lock if it has all.
   func isReady(over connection: PostgresConnection) throws(PostgresError) -> Bool {
     let name = self.definition.qualifiedName
     guard try connection.query("SELECT to_regclass($1) IS NOT NULL", [name])[0, 0] == "t" else {
       return false
     }
+    let isSame = "SELECT \(self.definition.typeCondition)"
+    if try connection.query(isSame)[0, 0] == "t" { return true }
     let columns = self.definition.dataColumns.map {
       "ADD COLUMN IF NOT EXISTS \($0.quotedName) \($0.type.sqlName)"
     }
     try connection.execute("ALTER TABLE \(name) \(columns.joined(separator: ", "))")
-    return try connection.query("SELECT \(self.definition.typeCondition)")[0, 0] == "t"
+    return try connection.query(isSame)[0, 0] == "t"
   }
 
   func drop(over connection: PostgresConnection) throws(PostgresError) {
-    try connection.execute("DROP TABLE IF EXISTS \(self.definition.qualifiedName)")
+    _ = try connection.dropUnlessRead(self.definition.qualifiedName)
   }
 
   func keep(

@@ -23,7 +23,7 @@ struct SeenRecords {
   /// Creates the empty table in the open transaction, even if the current table is empty, because
   /// events from before the pass can still come.
   func begin(over connection: PostgresConnection) throws(PostgresError) {
-    try self.drop(over: connection)
+    guard try connection.dropUnlessRead(self.name) else { return }
     try connection.execute("CREATE UNLOGGED TABLE \(self.name) (id text)")
   }
 
@@ -54,7 +54,7 @@ struct SeenRecords {
   func end(begunAt: String, over connection: PostgresConnection) throws(PostgresError) {
     guard try self.exists(over: connection) else { return }
     try self.noteMissing(begunAt: begunAt, over: connection)
-    try self.drop(over: connection)
+    _ = try connection.dropUnlessRead(self.name)
   }
 
   /// Scans both tables once. With the plan settings for a few records, set earlier in the
@@ -73,9 +73,5 @@ struct SeenRecords {
       AND NOT EXISTS (SELECT FROM \(self.name) AS s WHERE s.id = c.id) \
       ON CONFLICT (entity, kind, event_id, record_id) DO UPDATE SET noted_at = now(), done_at = NULL
       """)
-  }
-
-  private func drop(over connection: PostgresConnection) throws(PostgresError) {
-    try connection.execute("DROP TABLE IF EXISTS \(self.name)")
   }
 }

@@ -14,6 +14,13 @@ package struct TableFinding: Sendable, Equatable {
   package var message: String
   /// The run's error; nil if the run repairs the change.
   package var disposition: PostgresError.Disposition?
+  package var kind = Kind.damage
+
+  package enum Kind: Sendable {
+    case damage
+    /// A view shows too little, although the tables are right.
+    case outdatedReader
+  }
 }
 
 /// Compares the tables with the bookkeeping, for runs before their first row and for read-only
@@ -42,7 +49,12 @@ extension TableCatalog {
       findings.append(
         TableFinding(entity: "", message: error.message, disposition: error.disposition))
     }
-    for state in try self.registeredStates(existing, over: connection) {
+    let states = try self.registeredStates(existing, over: connection)
+    if lost.isEmpty {
+      findings += try self.outdatedReaders(of: states, over: connection)
+    }
+    findings += try self.viewConflicts(of: states, over: connection)
+    for state in states {
       for table in state.tables {
         if !table.exists, table.kind == .current, state.hasHistoryToRebuildFrom {
           findings.append(
@@ -65,6 +77,26 @@ extension TableCatalog {
               entity: state.entity, message: error.message, disposition: error.disposition))
         }
       }
+    }
+    return findings
+  }
+
+  /// Live views whose columns other views prevent from following the table's.
+  private func viewConflicts(
+    of states: [EntityState], over connection: PostgresConnection
+  ) throws(PostgresError) -> [TableFinding] {
+    let views = ReportingViews(
+      schema: self.configuration.schema, columns: self.configuration.columns)
+    var findings: [TableFinding] = []
+    for state in states {
+      guard let table = state.definition(.current),
+        state.tables.contains(where: { $0.kind == .current && $0.isTable }),
+        let message = try views.conflict(table, over: connection)
+      else { continue }
+      findings.append(
+        TableFinding(
+          entity: state.entity, message: "postgres: \(message)", disposition: nil,
+          kind: .outdatedReader))
     }
     return findings
   }

@@ -130,6 +130,9 @@ package final class TableCatalog {
           return evolution.tables
         }
       } catch {
+        if error.sqlState == SQLState.lockNotAvailable {
+          throw try self.locked(error, empty.tables, over: connection)
+        }
         // insufficient_privilege: a role that may only write rows can load existing tables.
         guard error.sqlState == SQLState.insufficientPrivilege else { throw error }
         if self.configuration.reads != nil, self.mayAlter {
@@ -206,7 +209,19 @@ package final class TableCatalog {
   /// Changes of tables happen one at a time.
   func lock(over connection: PostgresConnection) throws(PostgresError) {
     try connection.execute(
-      "LOCK TABLE \(self.bookkeeping.qualified("_etl_table")) IN SHARE ROW EXCLUSIVE MODE")
+      "\(self.configuration.lockLimit); LOCK TABLE \(self.bookkeeping.qualified("_etl_table")) IN SHARE ROW EXCLUSIVE MODE"
+    )
+  }
+
+  /// The error of a change that waited for its lock in vain, with the session that has it.
+  func locked(
+    _ error: PostgresError, _ tables: [TableState], over connection: PostgresConnection
+  ) throws(PostgresError) -> PostgresError {
+    var error = error
+    error.pause = self.configuration.lockPause
+    error.message += try LockHolder.suffix(
+      tables.map(\.name) + ["_etl_table"], self.configuration.schema, over: connection)
+    return error
   }
 
   func emptyState(of mapping: TableMapping) throws(PostgresError) -> EntityState {

@@ -75,6 +75,9 @@ extension TableDefinition {
     /// `not null default now()` and the like.
     package var constraint: String = ""
 
+    /// `pg_type.oid`
+    package var typeOID: UInt32 { PostgresType(rawValue: self.sqlType)?.oid ?? 0 }
+
     /// The column precedes the fields in new tables; the others follow them.
     package var isKey: Bool { self.constraint == Self.key }
 
@@ -157,7 +160,7 @@ extension TableDefinition {
   /// because their locks prevent any ALTER TABLE until the transaction ends.
   package var typeCondition: String {
     let columns =
-      Self.fixedColumns(self.kind).map { ($0.name, PostgresType(rawValue: $0.sqlType)?.oid ?? 0) }
+      Self.fixedColumns(self.kind).map { ($0.name, $0.typeOID) }
       + self.dataColumns.map { ($0.name, self.otherTypes[$0.name] ?? $0.type.oid) }
     let names = SQLIdentifier.literal(SQLArray.literal(columns.map(\.0)))
     let types = SQLIdentifier.literal(SQLArray.literal(columns.map { "\($0.1)" }))

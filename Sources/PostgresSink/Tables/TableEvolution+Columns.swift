@@ -221,7 +221,8 @@ extension TableEvolution {
     if self.state.tables[index].columns.change(name, { $0.name = newName }) {
       let (from, to) = (SQLIdentifier.quoted(name), SQLIdentifier.quoted(newName))
       self.statements.append("ALTER TABLE \(table.qualifiedName) RENAME COLUMN \(from) TO \(to)")
-      self.note(table, "rename_column", "\(name) to \(newName)")
+      self.note(table, "rename_column", Bookkeeping.renaming(name, newName))
+      self.renames.append(ColumnRename(table: table.name, from: name, to: newName))
       self.changes.append("column \(from) of \(table.qualifiedName) renamed to \(to)")
       if table.kind == .current, table.column(name)?.typeOID == PostgresType.text.oid {
         let names = [name, newName].map { SQLIdentifier.literal($0) }

@@ -1,6 +1,14 @@
 internal import Pipeline
 internal import PostgresClient
 
+/// A statement that renames a column of a table.
+package struct ColumnRename: Sendable, Equatable {
+  /// SQL names, not quoted.
+  var table: String
+  var from: String
+  var to: String
+}
+
 /// Computes the changes that let the tables of an entity hold a layout. A pure function: it neither
 /// reads nor changes the database, and its state becomes that after the statements.
 struct TableEvolution {
@@ -20,6 +28,7 @@ struct TableEvolution {
   /// Column names of the mapping's fields.
   var columnNames: [String?] = []
   var missing: [String] = []
+  var renames: [ColumnRename] = []
 
   let mapping: TableMapping
   let configuration: PostgresSinkConfiguration
@@ -174,10 +183,10 @@ struct TableEvolution {
     self.state.tables[index].isNew = true
     self.state.tables[index].registeredEntity = self.mapping.entity
     self.state.tables[index].registeredKind = table.kind.rawValue
-    // Types of fixed columns are not checked again.
     for column in fixed {
       self.state.tables[index].columns.append(
-        TableState.Column(name: column.name, typeOID: 0, sqlType: column.sqlType))
+        TableState.Column(
+          name: column.name, typeOID: column.typeOID, sqlType: column.sqlType))
     }
   }
 
@@ -235,7 +244,8 @@ struct TableEvolution {
         }
         guard isWanted else { continue }
         self.note(
-          self.state.tables[index], "rename_column", "\(renamed.registered) to \(renamed.found)")
+          self.state.tables[index], "rename_column",
+          Bookkeeping.renaming(renamed.registered, renamed.found))
         self.renameRegistered(renamed.registered, to: renamed.found, in: index)
       }
     }
@@ -283,7 +293,8 @@ struct TableEvolution {
           + "added, for records that are read")
       for column in lacking {
         self.state.tables[index].columns.append(
-          TableState.Column(name: column.name, typeOID: 0, sqlType: column.sqlType))
+          TableState.Column(
+            name: column.name, typeOID: column.typeOID, sqlType: column.sqlType))
       }
     }
   }

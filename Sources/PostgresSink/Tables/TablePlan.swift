@@ -14,6 +14,8 @@ package struct TablePlan: Sendable, Equatable {
   package var discarded: [String: [String]] = [:]
   /// The tables that rows would be written to.
   package var tables: [TableDefinition] = []
+  /// The columns that the statements rename, in order.
+  var renames: [ColumnRename] = []
 
   /// SQL text for `psql`; empty if nothing is missing.
   package var sql: String { self.statements.map { $0 + ";\n" }.joined() }
@@ -75,6 +77,7 @@ extension TableCatalog {
           state, mapping, configuration, feeder: self.feeder, topic: topic,
           acceptsMissing: acceptsMissing)
         plan.notes += evolution.repairs
+        plan.renames += evolution.renames
         return evolution
       } catch {
         switch error.disposition {
@@ -96,13 +99,17 @@ extension TableCatalog {
     return try connection.transaction { () throws(PostgresError) in
       try connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
       let catalog = TableCatalog(configuration, feeder: feeder)
-      let hasTables = try catalog.existingBookkeeping(over: connection).contains("_etl_table")
+      let existing = try catalog.existingBookkeeping(over: connection)
+      let hasTables = existing.contains("_etl_table")
       var plan = try catalog.plan(layouts, over: connection)
+      if existing.isSuperset(of: Bookkeeping.names) {
+        plan.notes += try catalog.outdatedReaders(over: connection).map(\.message)
+      }
       guard !plan.tables.isEmpty else { return plan }
       let views = ReportingViews(schema: configuration.schema, columns: configuration.columns)
       plan.statements += try views.plan(
-        plan.tables.filter { $0.kind == .current }, hasBookkeeping: hasTables,
-        makesReads: configuration.reads != nil, over: connection)
+        plan.tables.filter { $0.kind == .current }, renames: plan.renames,
+        hasBookkeeping: hasTables, makesReads: configuration.reads != nil, over: connection)
       return plan
     }
   }

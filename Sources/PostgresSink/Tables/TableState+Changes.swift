@@ -73,7 +73,7 @@ extension TableState {
   private func alteredFixedColumns() -> PostgresError? {
     let name = self.qualifiedName
     let unfit = TableDefinition.fixedColumns(self.kind).filter { fixed in
-      self.column(fixed.name)?.sqlType != fixed.sqlType
+      self.column(fixed.name)?.isType(of: fixed) != true
     }
     guard !unfit.isEmpty else { return nil }
     let list = unfit.map { "\($0.name) \($0.sqlType)" }.joined(separator: ", ")
@@ -200,6 +200,11 @@ extension TableState {
 }
 
 extension TableState.Column {
+  /// The column has the type of one of the program's own columns, without a length or precision.
+  func isType(of fixed: TableDefinition.FixedColumn) -> Bool {
+    self.typeOID == fixed.typeOID && self.typeModifier == -1
+  }
+
   /// Whether values of both types have the same binary form.
   func hasForm(of other: Self) -> Bool {
     self.typeOID == other.typeOID

@@ -5,7 +5,9 @@ struct TableState: Sendable {
   struct Column: NamedColumn, Equatable {
     var name: String
     var typeOID: UInt32
-    /// The type as `format_type` writes it.
+    /// `pg_attribute.atttypmod`
+    var typeModifier: Int32 = -1
+    /// The type for messages and SQL text, which the session's settings may write in another way.
     var sqlType: String
     /// `pg_attribute.attnum`; 0 for a column to be created.
     var number = 0
@@ -69,7 +71,7 @@ struct TableState: Sendable {
 
   /// Records that were read can be written to it.
   var hasReadColumns: Bool {
-    TableDefinition.readColumns.allSatisfy { self.column($0.name)?.sqlType == $0.sqlType }
+    TableDefinition.readColumns.allSatisfy { self.column($0.name)?.isType(of: $0) == true }
   }
 }
 
@@ -141,7 +143,7 @@ extension TableState {
         a.attnotnull OR t.typnotnull AND $3::boolean,
         a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL
           OR EXISTS (SELECT FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid
-            AND g.tgtype & 7 = 7 AND g.tgenabled IN ('O', 'A')), a.attisdropped
+            AND g.tgtype & 7 = 7 AND g.tgenabled IN ('O', 'A')), a.attisdropped, a.atttypmod
       FROM pg_catalog.pg_class c
       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
       LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
@@ -161,7 +163,8 @@ extension TableState {
       }
       self.columns.append(
         Column(
-          name: name, typeOID: type, sqlType: result[row, 3] ?? "", number: number,
+          name: name, typeOID: type, typeModifier: result[row, 8].flatMap { Int32($0) } ?? -1,
+          sqlType: result[row, 3] ?? "", number: number,
           isNotNull: result[row, 5] == "t", hasDefault: result[row, 6] == "t"))
     }
   }

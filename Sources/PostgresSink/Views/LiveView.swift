@@ -12,7 +12,7 @@ struct LiveView {
   ///   - existing: columns of the existing view, which keep their places. New columns follow, so
   ///     that grants and dependent views remain.
   init(
-    _ table: TableDefinition, style: SQLIdentifier.Style, types: [String: String],
+    _ table: TableDefinition, style: SQLIdentifier.Style, types: [String: Column],
     existing: [Column]
   ) {
     let fixed = TableDefinition.fixedColumns(.current).filter { $0.name != "_deleted_at" }
@@ -22,9 +22,8 @@ struct LiveView {
     let fullName = FullName(table, style: style)
     let data = table.dataColumns.map { column in
       // A full name is text, whatever its parts are.
-      Column(
-        name: column.name,
-        type: (column.name == fullName?.column ? nil : types[column.name]) ?? column.type.sqlName)
+      (column.name == fullName?.column ? nil : types[column.name])
+        ?? Column(name: column.name, type: column.type.sqlName)
     }
     var columns = fixed.filter(\.isKey).map(column) + data
     if let fullName, !data.contains(where: { $0.name == fullName.column }) {

@@ -4,11 +4,13 @@ package import PostgresClient
 /// `_freshness` shows how current and complete each table is.
 package struct ReportingViews {
   private let schema: String
+  let bookkeeping: Bookkeeping
   private let style: SQLIdentifier.Style
 
   /// - Parameter columns: the style of column names.
   package init(schema: String, columns: SQLIdentifier.Style = .lower) {
     self.schema = schema
+    self.bookkeeping = Bookkeeping(schema: schema)
     self.style = columns
   }
 
@@ -24,42 +26,68 @@ package struct ReportingViews {
   package func updateLive(
     _ table: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
-    let (view, fit) = try self.live(table, over: connection)
-    return try self.update(
-      name: Self.liveName(table.name), fit: fit, query: view.query, over: connection)
+    try self.update(try self.live(table, over: connection), over: connection)
   }
 
-  private func live(
-    _ table: TableDefinition, over connection: PostgresConnection
-  ) throws(PostgresError) -> (view: LiveView, fit: Fit) {
-    let existing = try self.columns(of: Self.liveName(table.name), over: connection)
-    let view = LiveView(
-      table, style: self.style, types: try self.types(of: table, over: connection),
-      existing: existing)
-    return (view, Fit(existing, view.columns))
+  /// - Parameter renames: columns of the table that the plan will have renamed, in order.
+  func live(
+    _ table: TableDefinition, renames: [ColumnRename] = [], over connection: PostgresConnection
+  ) throws(PostgresError) -> ViewChange {
+    func renamed(_ column: String) -> String {
+      renames.reduce(column) { $1.table == table.name && $1.from == $0 ? $1.to : $0 }
+    }
+    let name = Self.liveName(table.name)
+    let types = try self.types(of: table, renamed, over: connection)
+    let state = try ViewState(name, self.bookkeeping, over: connection)
+    var view = LiveView(table, style: self.style, types: types, existing: state.columns)
+    var change = ViewChange(
+      name: name, query: view.query, state: state, fit: ViewChange.Fit(state.columns, view.columns),
+      bookkeeping: self.bookkeeping)
+    guard change.fit == .other else { return change }
+    // PostgreSQL carries a view's columns along when the table's are renamed, under their old names.
+    let wanted = Set(view.columns.map(\.name))
+    let sources = try ViewState.sources(
+      of: name, table: table.name, self.bookkeeping, over: connection)
+    var columns = state.columns
+    for place in columns.indices {
+      guard let source = sources[place].map(renamed), source != columns[place].name,
+        wanted.contains(source)
+      else { continue }
+      change.renames.append((columns[place].name, source))
+      columns[place].name = source
+    }
+    view = LiveView(table, style: self.style, types: types, existing: columns)
+    let fit = ViewChange.Fit(columns, view.columns)
+    guard fit != .other else {
+      change.renames = []
+      return change
+    }
+    (change.query, change.fit) = (view.query, fit)
+    return change
   }
 
-  /// Types as `format_type` writes them, because somebody may have changed `text` to `varchar(80)`,
-  /// which is accepted.
+  /// Types of the table's columns, because somebody may have changed `text` to `varchar(80)`, which
+  /// is accepted.
   private func types(
-    of table: TableDefinition, over connection: PostgresConnection
-  ) throws(PostgresError) -> [String: String] {
+    of table: TableDefinition, _ renamed: (String) -> String, over connection: PostgresConnection
+  ) throws(PostgresError) -> [String: Column] {
     let found = try connection.query(
       """
-      SELECT a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a \
+      SELECT a.attname, a.atttypid, a.atttypmod FROM pg_attribute AS a \
       JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
       WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p') AND a.attnum > 0 \
       AND NOT a.attisdropped
       """, [table.schema, table.name])
     let wanted = Dictionary(
       table.dataColumns.map { ($0.name, $0.type) }, uniquingKeysWith: { first, _ in first })
-    var types: [String: String] = [:]
+    var types: [String: Column] = [:]
     for row in 0..<found.rowCount {
       // In a plan, a column of another type may be about to replace this one.
-      guard let name = found[row, 0], let oid = found[row, 1].flatMap(UInt32.init),
+      guard let name = found[row, 0].map(renamed), let oid = found[row, 1].flatMap(UInt32.init),
         let type = wanted[name], PostgresType(oid: oid) == type
       else { continue }
-      types[name] = found[row, 2]
+      types[name] = Column(
+        name: name, typeOID: oid, typeModifier: found[row, 2].flatMap { Int32($0) } ?? -1)
     }
     return types
   }
@@ -75,10 +103,18 @@ package struct ReportingViews {
     over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
     let tables = try self.currentTables(adding: [], hasBookkeeping: true, over: connection)
+    let query = self.freshness(tables, hasReads: try self.hasReads(over: connection))
     return try self.update(
-      name: Self.freshnessName, fit: try self.freshnessFit(over: connection),
-      query: self.freshness(tables, hasReads: try self.hasReads(over: connection)),
-      over: connection)
+      try self.freshnessChange(query, over: connection), over: connection)
+  }
+
+  private func freshnessChange(
+    _ query: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> ViewChange {
+    let state = try ViewState(Self.freshnessName, self.bookkeeping, over: connection)
+    return ViewChange(
+      name: Self.freshnessName, query: query, state: state,
+      fit: ViewChange.Fit(state.columns, Self.freshnessColumns), bookkeeping: self.bookkeeping)
   }
 
   /// Creates `_columns` in the open transaction, if the bookkeeping has the states of columns.
@@ -116,7 +152,7 @@ package struct ReportingViews {
   package func isFreshnessOutdated(
     over connection: PostgresConnection
   ) throws(PostgresError) -> Bool {
-    switch try self.freshnessFit(over: connection) {
+    switch try self.freshnessChange("", over: connection).fit {
     case .none, .same: false
     case .extensible, .other: true
     }
@@ -126,41 +162,34 @@ package struct ReportingViews {
   ///
   /// - Parameters:
   ///   - tables: current tables after the planned changes.
+  ///   - renames: the columns that these changes rename.
   ///   - hasBookkeeping: false while the sink's own tables do not exist.
   ///   - makesReads: the plan creates the tables for reading records.
   /// - Returns: statements without semicolons; empty if every view is up to date.
   package func plan(
-    _ tables: [TableDefinition], hasBookkeeping: Bool, makesReads: Bool = false,
-    over connection: PostgresConnection
+    _ tables: [TableDefinition], renames: [ColumnRename] = [], hasBookkeeping: Bool,
+    makesReads: Bool = false, over connection: PostgresConnection
   ) throws(PostgresError) -> [String] {
     var statements: [String] = []
     for table in tables {
-      let name = Self.liveName(table.name)
-      let (view, fit) = try self.live(table, over: connection)
-      switch fit {
-      case .same: break
-      case .none, .extensible: statements.append(self.create(name, view.query))
-      case .other:
-        statements.append("DROP VIEW \(self.qualified(name))")
-        statements.append(self.create(name, view.query))
-      }
+      let change = try self.live(table, renames: renames, over: connection)
+      if !change.mayBeDone { statements += try self.statements(change, over: connection) }
     }
     let before = try self.currentTables(
       adding: [], hasBookkeeping: hasBookkeeping, over: connection)
     let after = try self.currentTables(
       adding: tables, hasBookkeeping: hasBookkeeping, over: connection)
-    let fit = try self.freshnessFit(over: connection)
-    if fit == .other { statements.append("DROP VIEW \(self.qualified(Self.freshnessName))") }
-    if fit != .same || before != after {
-      let hasReads = try makesReads ? true : self.hasReads(over: connection)
-      statements.append(
-        self.create(Self.freshnessName, self.freshness(after, hasReads: hasReads)))
+    let hasReads = try makesReads ? true : self.hasReads(over: connection)
+    let change = try self.freshnessChange(
+      self.freshness(after, hasReads: hasReads), over: connection)
+    if !change.mayBeDone || before != after {
+      statements += try self.statements(change, over: connection)
     }
     return statements
   }
 
   private func hasReads(over connection: PostgresConnection) throws(PostgresError) -> Bool {
-    let names = ["_etl_snapshot", "_etl_missing_range"].map { self.qualified($0) }
+    let names = ["_etl_snapshot", "_etl_missing_range"].map { self.bookkeeping.qualified($0) }
     return try connection.query(
       "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL", names)[0, 0] == "t"
   }
@@ -342,68 +371,39 @@ package struct ReportingViews {
 
   struct Column: Equatable {
     var name: String
-    /// The type as `format_type` writes it.
-    var type: String
-  }
+    /// `pg_type.oid`
+    var typeOID: UInt32
+    /// `pg_attribute.atttypmod`
+    var typeModifier: Int32 = -1
 
-  /// How the existing view's columns compare with the required ones.
-  private enum Fit {
-    /// The view does not exist.
-    case none
-    case same
-    /// `CREATE OR REPLACE` may add columns at the end, nothing else.
-    case extensible
-    case other
+    init(name: String, typeOID: UInt32, typeModifier: Int32) {
+      (self.name, self.typeOID, self.typeModifier) = (name, typeOID, typeModifier)
+    }
 
-    init(_ existing: [ReportingViews.Column], _ wanted: [ReportingViews.Column]) {
-      self =
-        existing.isEmpty
-        ? .none
-        : !wanted.starts(with: existing)
-          ? .other : existing.count == wanted.count ? .same : .extensible
+    /// - Parameter type: the SQL name of a `PostgresType`.
+    init(name: String, type: String) {
+      self.name = name
+      self.typeOID = PostgresType(rawValue: type)?.oid ?? 0
     }
   }
 
-  private func qualified(_ name: String) -> String {
-    "\(SQLIdentifier.quoted(self.schema)).\(SQLIdentifier.quoted(name))"
-  }
-
-  private func create(_ name: String, _ query: String) -> String {
-    "CREATE OR REPLACE VIEW \(self.qualified(name)) AS \(query)"
-  }
-
-  private func freshnessFit(over connection: PostgresConnection) throws(PostgresError) -> Fit {
-    Fit(try self.columns(of: Self.freshnessName, over: connection), Self.freshnessColumns)
-  }
-
-  /// The columns of the existing view; empty without one.
-  private func columns(
-    of name: String, over connection: PostgresConnection
-  ) throws(PostgresError) -> [Column] {
-    let existing = try connection.query(
-      """
-      SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a \
-      JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
-      WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind = 'v' AND a.attnum > 0 \
-      AND NOT a.attisdropped ORDER BY a.attnum
-      """, [self.schema, name])
-    return (0..<existing.rowCount).map {
-      Column(name: existing[$0, 0] ?? "", type: existing[$0, 1] ?? "")
-    }
-  }
-
+  /// Takes no lock on a view that is up to date.
   private func update(
-    name: String, fit: Fit, query: String, over connection: PostgresConnection
+    _ change: ViewChange, over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
-    let create = self.create(name, query)
-    guard fit == .other else {
-      try connection.execute(create)
-      return fit == .none ? .created : fit == .same ? .unchanged : .replaced
+    guard !change.isDone else { return .unchanged }
+    let hasJournal = try connection.query(
+      "SELECT to_regclass($1) IS NOT NULL", [self.bookkeeping.qualified("_etl_journal")])
+    let make = [change.create] + change.note(hasJournal: hasJournal[0, 0] == "t")
+    guard change.fit == .other else {
+      try connection.execute((change.renaming + make).joined(separator: "; "))
+      guard change.renames.isEmpty else { return .replaced }
+      return change.fit == .none ? .created : change.fit == .same ? .unchanged : .replaced
     }
     try connection.execute("SAVEPOINT _etl_view")
     do {
       try connection.execute(
-        "DROP VIEW \(self.qualified(name)); \(create); RELEASE SAVEPOINT _etl_view")
+        "\(change.drop); \(make.joined(separator: "; ")); RELEASE SAVEPOINT _etl_view")
       return .remade
     } catch {
       // dependent_objects_still_exist
@@ -411,5 +411,40 @@ package struct ReportingViews {
       try connection.execute("ROLLBACK TO SAVEPOINT _etl_view; RELEASE SAVEPOINT _etl_view")
       return .kept
     }
+  }
+
+  /// Why a live view is not up to date although nothing but other views prevents it, with the
+  /// statements that solve it; nil if it can be updated.
+  func conflict(
+    _ table: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) -> String? {
+    let change = try self.live(table, over: connection)
+    guard change.fit == .other else { return nil }
+    let others = try DependentView.all(
+      on: self.bookkeeping.qualified(change.name), over: connection)
+    guard !others.isEmpty else { return nil }
+    let lacking = LiveView(table, style: self.style, types: [:], existing: []).columns.map(\.name)
+      .filter { name in !change.state.columns.contains { $0.name == name } }
+    return "view \(self.bookkeeping.qualified(change.name)) cannot get the columns of its table"
+      + (lacking.isEmpty
+        ? "" : " (\(lacking.map { SQLIdentifier.quoted($0) }.joined(separator: ", ")))")
+      + " because other views depend on it: \(others.map(\.name).joined(separator: ", ")). Run "
+      + (try self.statements(change, over: connection).joined(separator: "; "))
+  }
+
+  /// The statements of a change, with those that drop and recreate the views that prevent it.
+  func statements(
+    _ change: ViewChange, over connection: PostgresConnection
+  ) throws(PostgresError) -> [String] {
+    guard !change.isDone else { return [] }
+    let make = [change.create] + change.note(hasJournal: true)
+    guard change.fit == .other else { return change.renaming + make }
+    let own = try DependentView.grants(
+      on: self.bookkeeping.qualified(change.name), over: connection)
+    let others = try DependentView.all(
+      on: self.bookkeeping.qualified(change.name), over: connection)
+    guard !others.isEmpty else { return [change.drop] + make + own }
+    return ["BEGIN"] + others.reversed().map(\.drop) + [change.drop] + make + own
+      + others.flatMap(\.creation) + ["COMMIT"]
   }
 }

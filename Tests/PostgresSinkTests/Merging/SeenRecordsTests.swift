@@ -55,6 +55,29 @@ import Testing
       try tables.rows("SELECT to_regclass('\"sales force\"._etl_seen_thing') IS NULL") == ["t"])
   }
 
+  @Test("A pass ends and another begins while a dump reads their table")
+  func dumped() async throws {
+    let tables = try await SampleTables(takesReads: true)
+    let connection = tables.connection
+    let seen = SeenRecords(tables.current)
+    try connection.transaction { () throws(PostgresError) in try seen.begin(over: connection) }
+    let table = "\"sales force\"._etl_seen_thing"
+    try connection.execute("INSERT INTO \(table) VALUES ('a')")
+    let url = try await PostgresCluster.shared.url(database: tables.database)
+    let dump = try PostgresConnection(PostgresConnectionConfiguration(url: url))
+    try dump.execute("BEGIN; SELECT * FROM \(table)")
+    try connection.transaction { () throws(PostgresError) in
+      try seen.end(begunAt: Self.begun, over: connection)
+      try seen.begin(over: connection)
+    }
+    #expect(try tables.rows("SELECT count(*) FROM \(table)") == ["0"])
+    try dump.execute("COMMIT")
+    try connection.transaction { () throws(PostgresError) in
+      try seen.end(begunAt: Self.begun, over: connection)
+    }
+    #expect(try tables.rows("SELECT to_regclass('\(table)') IS NULL") == ["t"])
+  }
+
   @Test("A gap is settled only by a later deletion or full image")
   func gaps() async throws {
     let tables = try await SampleTables(takesReads: true)

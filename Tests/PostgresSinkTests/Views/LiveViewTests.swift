@@ -130,7 +130,8 @@ import Testing
     #expect(try views.updateLive(table, over: connection) == .created)
     try connection.execute("GRANT SELECT ON contact_live TO PUBLIC; BEGIN")
     #expect(try views.updateLive(table, over: connection) == .unchanged)
-    #expect(try views.plan([table], hasBookkeeping: false, over: connection).count == 1)
+    let plan = try views.plan([table], hasBookkeeping: false, over: connection)
+    #expect(plan.filter { $0.contains("VIEW") }.count == 1)
     try connection.execute("COMMIT")
     #expect(
       try connection.column(

@@ -29,7 +29,7 @@ import Testing
     #expect(try tables.rows("SELECT extra FROM \(Self.schema).thing_live") == ["-"])
   }
 
-  @Test("A view whose columns no longer fit is replaced, unless another view depends on it")
+  @Test("Columns of the live view follow those of the table although another view depends on it")
   func changedColumns() async throws {
     var tables = try await SampleTables()
     let views = ReportingViews(schema: SampleTables.schema)
@@ -39,12 +39,8 @@ import Testing
     tables.current.dataColumns[0].name = "name__text"
     try tables.connection.execute(
       "CREATE VIEW \(Self.schema).mine AS SELECT id FROM \(Self.schema).thing_live")
-    try tables.connection.begin()
-    #expect(try views.updateLive(tables.current, over: tables.connection) == .kept)
-    try tables.connection.execute("COMMIT; DROP VIEW \(Self.schema).mine")
-    try tables.connection.begin()
-    #expect(try views.updateLive(tables.current, over: tables.connection) == .remade)
-    try tables.connection.execute("COMMIT")
+    #expect(try views.updateLive(tables.current, over: tables.connection) == .replaced)
+    #expect(try views.updateLive(tables.current, over: tables.connection) == .unchanged)
     #expect(try tables.rows("SELECT name__text FROM \(Self.schema).thing_live") == [])
   }
 

@@ -87,15 +87,42 @@ struct DatabaseStatusTests {
     #expect(failure?.exitCode == .data)
   }
 
+  @Test("A view without the new values of a field is a problem until it reads their column")
+  func outdatedViews() async throws {
+    let sample = try await DatabaseSample(hasFiles: false)
+    try sample.state.store(
+      [StateSample.topic: sample.state.position(confirmedAt: self.now)],
+      sinks: ["warehouse": ["type": "postgres", "schema": "salesforce"]])
+    try sample.store(sample.state.position(confirmedAt: self.now))
+    func problem() throws -> (code: Int32, message: String)? {
+      try PipelineStatus.read(sample.configuration, maxAge: nil).problems
+        .first { $0.kind == "outdated_views" }.map { (Int32($0.exitCode), $0.message) }
+    }
+    try Self.makeTables(sample)
+    try sample.query("CREATE VIEW public.mine AS SELECT name FROM salesforce.opportunity")
+    #expect(try problem() == nil)
+    try Self.makeTables(sample, .double, schemaID: "s-2")
+    let found = try #require(try problem())
+    #expect(found.code == 65)
+    #expect(found.message.contains("view public.mine lacks new values of field Name"))
+    #expect(
+      try ConnectionCheck.askSinks(sample.configuration).last?.contains("view public.mine") == true)
+    try sample.query(
+      "CREATE OR REPLACE VIEW public.mine AS SELECT name::text AS name FROM salesforce.opportunity")
+    #expect(try problem() == nil)
+  }
+
   /// Those of the topic, empty.
-  private static func makeTables(_ sample: DatabaseSample) throws {
+  private static func makeTables(
+    _ sample: DatabaseSample, _ type: ColumnType = .string, schemaID: String = "s"
+  ) throws {
     let settings = sample.configuration.postgresSinks[0]
     let connection = try PostgresConnection(settings.sink.connection)
     let layout = RecordLayout(
-      topic: StateSample.topic, schemaID: "s", entity: "Opportunity", family: .changeEvent,
+      topic: StateSample.topic, schemaID: schemaID, entity: "Opportunity", family: .changeEvent,
       slotCount: MetadataSlot.count + 1, fieldOrder: [MetadataSlot.count],
       columns: [
-        Column(name: "Name", path: ["Name"], content: .slot(MetadataSlot.count, .string))
+        Column(name: "Name", path: ["Name"], content: .slot(MetadataSlot.count, type))
       ])
     _ = try TableCatalog(
       settings.sink, feeder: sample.configuration.feeder(settings)

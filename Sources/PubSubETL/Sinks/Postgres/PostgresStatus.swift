@@ -66,7 +66,9 @@ struct PostgresStatus: SinkStatus {
       let failure = RunFailure(PostgresError(finding.disposition ?? .lostTable, finding.message))
       problems.append(
         PipelineStatus.Problem(
-          failure.exitCode, finding.disposition == nil ? "damaged_tables" : failure.reason,
+          failure.exitCode,
+          finding.kind == .outdatedReader
+            ? "outdated_views" : finding.disposition == nil ? "damaged_tables" : failure.reason,
           "sink '\(self.name)': \(failure.message)"))
     }
     return problems

@@ -1,0 +1,157 @@
+internal import PostgresClient
+
+/// A column that was renamed because its field changed its type. New values go to another column of
+/// the same field.
+struct RetiredColumn {
+  /// SQL names, not quoted.
+  var name: String
+  var successor: String
+  var path: String
+  private var type: TableState.Column
+  private var newType: TableState.Column
+
+  /// The successor's values as the retired column's type.
+  ///
+  /// - Parameter qualifier: the name of the table with its point, or nothing.
+  func cast(_ qualifier: String) -> String {
+    let column = "(\(qualifier)\(SQLIdentifier.quoted(self.successor)))"
+    let families: [Set<PostgresType>] = [
+      [.smallint, .integer, .bigint, .real, .doublePrecision, .numeric],
+      [.date, .timestamp, .timestamptz],
+    ]
+    let types = [self.newType, self.type].compactMap { PostgresType(oid: $0.typeOID) }
+    // Types of one family have casts. Others are converted by their text.
+    let isDirect = types.contains(.text) || families.contains { $0.isSuperset(of: types) }
+    return "(\(column)\(isDirect ? "" : "::text")::\(self.type.sqlType))"
+  }
+
+  var newTypeName: String { self.newType.sqlType }
+
+  /// The retired columns of a table, by its bookkeeping.
+  static func all(
+    of table: TableState, over connection: PostgresConnection
+  ) throws(PostgresError) -> [RetiredColumn] {
+    let fields = Dictionary(grouping: table.registered.filter { table.column($0.name) != nil }) {
+      $0.path
+    }.filter { $0.value.count > 1 }
+    guard !fields.isEmpty else { return [] }
+    let noted = try connection.query(
+      """
+      SELECT detail FROM \(Bookkeeping(schema: table.schema).qualified("_etl_journal")) \
+      WHERE table_name = $1 AND action = 'rename_column' ORDER BY id
+      """, [table.name])
+    let renames = (0..<noted.rowCount).compactMap { noted[$0, 0] }
+    func last(_ from: String, _ to: String) -> Int {
+      renames.lastIndex(of: Bookkeeping.renaming(from, to)) ?? -1
+    }
+    var retired: [RetiredColumn] = []
+    for columns in fields.values {
+      for old in columns {
+        for new in columns where last(new.name, old.name) > last(old.name, new.name) {
+          guard let type = table.column(old.name), let newType = table.column(new.name) else {
+            continue
+          }
+          retired.append(
+            RetiredColumn(
+              name: old.name, successor: new.name, path: old.path, type: type, newType: newType))
+        }
+      }
+    }
+    return retired.sorted { $0.name < $1.name }
+  }
+}
+
+/// A view or function that still reads a retired column, and so lacks the new values.
+///
+/// One that also reads the successor, or shows the column under its present name, was made for both.
+struct OutdatedReader {
+  var message: String
+
+  /// - Parameters:
+  ///   - relation: SQL name, not quoted, of the table or its live view.
+  ///   - live: SQL name, not quoted, of the table's live view, which the sink updates.
+  static func all(
+    of column: RetiredColumn, in relation: String, live: String, _ bookkeeping: Bookkeeping,
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> [OutdatedReader] {
+    let found = try connection.query(
+      """
+      WITH \(DependentView.path), p AS MATERIALIZED (\
+      SELECT DISTINCT d.classid, d.objid, r.ev_class FROM pg_catalog.pg_depend AS d \
+      JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid \
+      LEFT JOIN pg_catalog.pg_rewrite AS r ON d.classid = 'pg_catalog.pg_rewrite'::regclass \
+      AND r.oid = d.objid \
+      WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = to_regclass($1) \
+      AND a.attname = $2 AND (r.ev_class <> d.refobjid \
+      OR d.classid = 'pg_catalog.pg_proc'::regclass) \
+      AND r.ev_class IS DISTINCT FROM to_regclass($4) AND NOT EXISTS (\
+      SELECT FROM pg_catalog.pg_depend AS e JOIN pg_catalog.pg_attribute AS b \
+      ON b.attrelid = e.refobjid AND b.attnum = e.refobjsubid WHERE e.classid = d.classid \
+      AND e.objid = d.objid AND e.refclassid = d.refclassid AND e.refobjid = d.refobjid \
+      AND b.attname = $3) AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute AS o \
+      WHERE o.attrelid = r.ev_class AND o.attname = $2 AND NOT o.attisdropped)) \
+      SELECT pg_describe_object(p.classid, p.objid, 0), v.oid IS NOT NULL, \(DependentView.columns) \
+      FROM path CROSS JOIN p LEFT JOIN pg_catalog.pg_class AS v ON v.oid = p.ev_class ORDER BY 3, 1
+      """,
+      [
+        bookkeeping.qualified(relation), column.name, column.successor, bookkeeping.qualified(live),
+      ])
+    return (0..<found.rowCount).map { row in
+      let isView = found[row, 1] == "t"
+      let view = DependentView(found, row, from: 2)
+      let reader = isView ? "view \(view.name)" : found[row, 0] ?? ""
+      let statements = view.replacement(view.definition.replacing(column.name, by: column.cast))
+      let remedy =
+        isView
+        ? "To show them, run as the owner of the view: \(statements.joined(separator: "; ")); "
+          + "a value that cannot be converted makes a query fail, so change the expression if "
+          + "there are such values"
+        : "Make it read \(SQLIdentifier.quoted(column.successor))"
+      return OutdatedReader(
+        message: "postgres: \(reader) lacks new values of field \(column.path): it reads column "
+          + "\(SQLIdentifier.quoted(column.name)) of \(bookkeeping.qualified(relation)), which "
+          + "has the values from before the field changed its type; new values are in "
+          + "\(SQLIdentifier.quoted(column.successor)) (\(column.newTypeName)). \(remedy)")
+    }
+  }
+}
+
+extension TableCatalog {
+  /// Views and functions that lack new values because they read columns of an earlier type.
+  func outdatedReaders(
+    of states: [EntityState], over connection: PostgresConnection
+  ) throws(PostgresError) -> [TableFinding] {
+    var findings: [TableFinding] = []
+    for state in states {
+      for table in state.tables where table.isTable {
+        let live = ReportingViews.liveName(table.name)
+        for column in try RetiredColumn.all(of: table, over: connection) {
+          for relation in table.kind == .current ? [table.name, live] : [table.name] {
+            findings += try OutdatedReader.all(
+              of: column, in: relation, live: live, self.bookkeeping, over: connection
+            ).map {
+              TableFinding(
+                entity: state.entity, message: $0.message, disposition: nil,
+                kind: .outdatedReader)
+            }
+          }
+        }
+      }
+    }
+    return findings
+  }
+
+  /// The same for all tables of this sink, at the start of a run.
+  func outdatedReaders(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> [TableFinding] {
+    let renamed = try connection.query(
+      """
+      SELECT EXISTS (SELECT FROM \(self.bookkeeping.qualified("_etl_journal")) \
+      WHERE action = 'rename_column')
+      """)
+    guard renamed[0, 0] == "t" else { return [] }
+    return try self.outdatedReaders(
+      of: self.registeredStates(Set(Bookkeeping.names), over: connection), over: connection)
+  }
+}
