@@ -8,7 +8,8 @@ public struct Liveness: Sendable {
   /// Less than the service's 60 s, so that a request still arrives in time.
   public static let creditLimit = Duration.seconds(45)
 
-  private var lastMessage: ContinuousClock.Instant
+  /// When the last message came; before the first, when the call was opened.
+  public private(set) var lastMessage: ContinuousClock.Instant
   private var isPendingZero = false
   /// The consumer has a response, and later ones wait unread, so silence means nothing.
   private var isConsumerBusy = false

@@ -51,6 +51,7 @@ package struct PersistentCall: Sendable {
     var refusals = 0
     while true {
       var used: Credentials?
+      let began = self.clock.now()
       do {
         let credentials = try await self.credentials.credentials()
         used = credentials
@@ -75,7 +76,11 @@ package struct PersistentCall: Sendable {
           throw Failure(error: error, verdict: .untrustedPeer)
         }
         let now = self.clock.now()
-        guard let delay = retries.failed(at: now, minimum: minimum, random: .random(in: 0..<1))
+        let isUnanswered = error.status == .deadlineExceeded
+        guard
+          let delay = retries.failed(
+            at: now, silence: isUnanswered ? began : nil, minimum: minimum,
+            random: .random(in: 0..<1))
         else { throw Failure(error: error, verdict: .gaveUp(retries, at: now)) }
         onRetry(error, delay)
         await self.clock.sleep(self.clock.now() + delay)

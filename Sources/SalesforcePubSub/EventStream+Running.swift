@@ -195,7 +195,9 @@ extension EventStream {
         _ = state.retries.failed(at: now, random: 0)
         return (.zero, state.retries)
       }
-      let delay = state.retries.failed(at: now, minimum: minimum, random: .random(in: 0..<1))
+      let silence = error.code == .idle ? state.liveness.lastMessage : nil
+      let delay = state.retries.failed(
+        at: now, silence: silence, minimum: minimum, random: .random(in: 0..<1))
       return (delay, state.retries)
     }
     guard let delay else {

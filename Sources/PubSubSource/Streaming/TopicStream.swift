@@ -467,13 +467,17 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     let isRegular =
       error.code == .endOfStream
       || error.disposition(sentReplayID: false) == .reauthenticate
-    let hasLasted = self.state.withLock { $0.hasLasted(at: self.clock.now()) }
+    let (hasLasted, lastMessage) = self.state.withLock {
+      ($0.hasLasted(at: self.clock.now()), $0.liveness.lastMessage)
+    }
     return await self.wait(
-      after: failure, minimum: minimum, isFirstAtOnce: isRegular && hasLasted)
+      after: failure, minimum: minimum, isFirstAtOnce: isRegular && hasLasted,
+      silence: error.code == .idle ? lastMessage : nil)
   }
 
   private func wait(
-    after failure: SourceFailure, minimum: Duration, isFirstAtOnce: Bool
+    after failure: SourceFailure, minimum: Duration, isFirstAtOnce: Bool,
+    silence: ContinuousClock.Instant? = nil
   ) async -> Bool {
     let now = self.clock.now()
     let (delay, retries) = self.state.withLock { state -> (Duration?, Retries) in
@@ -481,7 +485,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
         _ = state.retries.failed(at: now, random: 0)
         return (.zero, state.retries)
       }
-      let delay = state.retries.failed(at: now, minimum: minimum, random: .random(in: 0..<1))
+      let delay = state.retries.failed(
+        at: now, silence: silence, minimum: minimum, random: .random(in: 0..<1))
       return (delay, state.retries)
     }
     guard let delay else {

@@ -258,6 +258,17 @@ import Testing
     }
   }
 
+  @Test("The time without a word counts toward the time limit of retries")
+  func silentForGood() async throws {
+    let harness = StreamHarness(retry: RetrySchedule(giveUpAfter: .seconds(3)))
+    try await StreamHarness.run(harness) { harness in
+      _ = try await harness.open()
+      harness.clock.advance(by: .seconds(300))
+      let failure = try #require(await harness.ending())
+      #expect(failure.disposition == .unavailable && failure.description.contains("300 s"))
+    }
+  }
+
   @Test("Silence while the consumer is busy does not count")
   func busyConsumer() async throws {
     try await StreamHarness.run(StreamHarness(queueLimit: 0)) { harness in
