@@ -105,6 +105,6 @@ extension PostgresConnection {
         throw error
       }
     }
-    throw PostgresError(.bug, "postgres: \(Self.label(sql)): no COPY FROM STDIN")
+    throw PostgresError(.resources, "postgres: \(Self.label(sql)): no COPY FROM STDIN")
   }
 }

@@ -165,7 +165,10 @@ enum ClientSideFailure {
         + "ssl_max_protocol_version in url, and the server's settings"
     ),
     (
-      ["GSSAPI encryption"],
+      [
+        "GSSAPI encryption", "No Kerberos credentials", "No credentials", "Ticket expired",
+        "SPNEGO cannot find mechanisms",
+      ],
       "set gssencmode in url to prefer or disable, or get a Kerberos ticket (kinit)"
     ),
     (

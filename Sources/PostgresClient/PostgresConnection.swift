@@ -23,6 +23,10 @@ package final class PostgresConnection {
   /// The last sign of life: an answer, or what a statement waits for since.
   private var heardAt = ProcessClock.now
   private var answerLimit: AnswerLimit
+  /// A statement was answered since the login.
+  private var hasAnswered = false
+  /// The statements are such that every server answers them at once: see `quickly`.
+  private var expectsQuickAnswers = false
   private(set) var fault = AnswerFault()
   /// The COPY that is under way, until its answer is taken.
   var copyUnderWay: CopyUnderWay?
@@ -61,6 +65,11 @@ package final class PostgresConnection {
   /// 150004 for 15.4.
   package var serverVersion: Int { Int(PQserverVersion(self.connection)) }
 
+  /// `UTF8`, as servers say at every login; nil behind a pooler that does not.
+  package var serverEncoding: String? {
+    PQparameterStatus(self.connection, "server_encoding").map { String(cString: $0) }
+  }
+
   /// Closes the connection and opens another. After an error there is none, and `reset` may be
   /// called again.
   package func reset() throws(PostgresError) {
@@ -70,6 +79,7 @@ package final class PostgresConnection {
     PQfinish(self.connection)
     self.connection = connection
     self.isAbandoned = false
+    self.hasAnswered = false
     self.fault = AnswerFault()
     self.copyUnderWay = nil
   }
@@ -132,7 +142,20 @@ package final class PostgresConnection {
       + "SET LOCAL lock_timeout = \(lock); SET LOCAL array_nulls = on"
   }
 
-  package func begin() throws(PostgresError) { try self.execute(self.beginStatement) }
+  package func begin() throws(PostgresError) {
+    try self.quickly { () throws(PostgresError) in try self.execute(self.beginStatement) }
+  }
+
+  /// Runs statements that read no large tables and wait for no locks. A server that leaves one of
+  /// them unanswered has stopped, even if it still takes new connections.
+  package func quickly<Value, Failure>(
+    _ body: () throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    let outer = self.expectsQuickAnswers
+    self.expectsQuickAnswers = true
+    defer { self.expectsQuickAnswers = outer }
+    return try body()
+  }
 
   /// `begin` of a transaction that writes many values.
   ///
@@ -209,10 +232,11 @@ package final class PostgresConnection {
       case PGRES_COPY_IN:
         _ = PQputCopyEnd(self.connection, "not expected")
         failure =
-          failure ?? PostgresError(.bug, "postgres: \(Self.label(sql)): a COPY is not expected")
+          failure
+          ?? PostgresError(.resources, "postgres: \(Self.label(sql)): a COPY is not expected")
       case PGRES_COPY_OUT, PGRES_COPY_BOTH:
         self.abandon()
-        throw PostgresError(.bug, "postgres: \(Self.label(sql)): a COPY is not expected")
+        throw PostgresError(.resources, "postgres: \(Self.label(sql)): a COPY is not expected")
       default: failure = failure ?? self.error(of: result, sql)
       }
     }
@@ -257,6 +281,7 @@ package final class PostgresConnection {
       let now = ProcessClock.now
       if let answer {
         self.heardAt = now
+        if answer & Int16(POLLIN) != 0 { self.hasAnswered = true }
         return answer
       }
       // A statement may take long, and a server that has stopped says as little.
@@ -275,8 +300,12 @@ package final class PostgresConnection {
     _ = shutdown(PQsocket(self.connection), Int32(SHUT_RDWR))
   }
 
-  /// Nil without a statement timeout: a statement may then take as long as it likes.
+  /// Nil without a statement timeout: a statement may then take as long as it likes. The first one
+  /// after the login is always a quick one.
   func deadline() -> ContinuousClock.Instant? {
+    if self.expectsQuickAnswers || !self.hasAnswered {
+      return ProcessClock.now + self.configuration.silenceTimeout * 2
+    }
     guard self.configuration.statementTimeout > .zero else { return nil }
     return ProcessClock.now + self.configuration.statementTimeout
       + self.configuration.silenceTimeout

@@ -34,6 +34,8 @@ final class PostgresResult {
         .assumingMemoryBound(to: UInt8.self), count: count)
   }
 
+  func noteFault(_ message: String) { self.fault.note(message) }
+
   var affectedRowCount: Int { Int(String(cString: PQcmdTuples(self.pointer))) ?? 0 }
 
   func field(_ code: Int32) -> String? {
@@ -55,5 +57,14 @@ package struct TextResult {
   /// Nil when null, and where the server has sent no value: see `PostgresConnection.checkAnswers`.
   package subscript(row: Int, column: Int) -> String? {
     self.result.bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// A count, a position or a time in milliseconds; nil when null. What is no number, or larger than
+  /// those ever are, makes the connection refuse every further statement, like a missing value.
+  package func number(_ row: Int, _ column: Int) -> Int64? {
+    guard let text = self[row, column] else { return nil }
+    if let number = Int64(text), number.magnitude <= 1 << 60 { return number }
+    self.result.noteFault("an answer has no number in row \(row + 1), column \(column + 1)")
+    return nil
   }
 }

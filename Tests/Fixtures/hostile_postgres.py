@@ -4,8 +4,9 @@ Prints its port; ends with its standard input. KIND says how statements with row
 `none` (no row), `narrow` (one column), `nulls`, `junk`, `random` (by SEED, statement by statement);
 `endless-rows`, `endless-notices`, `endless-notifications`, `endless-results`, `huge`;
 `deaf` (accepts a connection and says nothing), `mute` (a login, then nothing), `mute-NUMBER` (so
-many statements, then nothing, and new connections are deaf), `slow` (as mute, but new connections
-are answered), `refuse-CODE` (a login refused with an SQLSTATE).
+many statements, then nothing, and new connections are deaf), `slow` (as mute-1, but new connections
+are taken), `refuse-CODE` (a login refused with an SQLSTATE), `auth-NUMBER` (a request for this kind
+of authentication), `tls` (agrees to encryption, then nothing).
 """
 
 import random
@@ -43,7 +44,7 @@ def row(values):
 class Server:
     def __init__(self, kind, seed):
         self.kind, self.chance = kind, random.Random(seed)
-        self.left = int(kind[5:]) if kind.startswith("mute-") else None
+        self.left = int(kind[5:]) if kind.startswith("mute-") else 1 if kind == "slow" else None
         self.is_mute = False
         self.held = []
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -71,11 +72,14 @@ class Server:
             (version,) = struct.unpack("!I", reader.read(length - 4)[:4])
             if version == 196608:
                 break
-            client.sendall(b"N")
+            client.sendall(b"S" if self.kind == "tls" else b"N")
         if self.kind.startswith("refuse-"):
             code = self.kind[7:].encode()
             client.sendall(message(b"E", b"SFATAL\0VFATAL\0C" + code + b"\0Mrefused\0\0"))
             client.close()
+            return
+        if self.kind.startswith("auth-"):
+            client.sendall(message(b"R", struct.pack("!I", int(self.kind[5:]))))
             return
         client.sendall(
             message(b"R", struct.pack("!I", 0)) + message(b"S", b"server_version\x0015.4\0")
@@ -100,12 +104,12 @@ class Server:
                     status = b"T"
                 if words[:1] in (["COMMIT"], ["ROLLBACK"]) and "TO" not in words[:2]:
                     status = b"I"
-                if self.kind in ("mute", "slow"):
+                if self.kind == "mute":
                     continue
                 if self.left is not None:
                     self.left -= 1
                     if self.left < 0:
-                        self.is_mute = True
+                        self.is_mute = self.kind != "slow"
                         continue
                 if kind == b"Q" and "COPY" in sql.decode(errors="replace"):
                     is_copy = True

@@ -1,3 +1,5 @@
+import FoundationEssentials
+import TestSupport
 import Testing
 
 @testable import PostgresClient
@@ -43,6 +45,44 @@ import Testing
     ])
   func final(message: String, setting: String) {
     #expect(ClientSideFailure.remedy(for: message)?.contains(setting) == true)
+  }
+
+  @Test(
+    "libpq's own failures end at once, with the setting",
+    arguments: [
+      ("auth-0", "service=c4nary-none", "PGSERVICEFILE"), ("auth-0", "sslmode=require", "sslmode"),
+      ("auth-0", "sslmode=c4nary", "sslmode has a value"),
+      ("auth-0", "c4nary=1", "connection string"),
+      ("tls", "sslmode=verify-full sslrootcert=/nowhere/root.crt", "sslrootcert"),
+      ("tls", "sslmode=require sslcert=/", "sslcert"),
+      ("auth-9", "gssencmode=disable", "kinit"), ("auth-99", "", "pg_hba.conf"),
+      ("auth-0", "channel_binding=require", "channel_binding"),
+    ])
+  func real(kind: String, options: String, setting: String) throws {
+    let server = try PythonServer("hostile_postgres.py", [kind])
+    let error = postgresError {
+      _ = try PostgresConnection(
+        PostgresConnectionConfiguration(
+          url: "host=127.0.0.1 port=\(server.port) user=x dbname=x \(options)"))
+    }
+    #expect(error?.disposition == .configuration, "\(error?.message ?? "connected")")
+    #expect(error?.message.contains(setting) == true, "\(error?.message ?? "")")
+  }
+
+  @Test("A password file that libpq does not read is named when a password is missing")
+  func passwordFile() throws {
+    let server = try PythonServer("hostile_postgres.py", ["auth-3"])
+    let folder = try TemporaryDirectory()
+    let path = folder.path + "/pgpass"
+    try Data("*:*:*:*:c4nary".utf8).write(to: URL(filePath: path))
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+    let error = postgresError {
+      _ = try PostgresConnection(
+        PostgresConnectionConfiguration(
+          url: "host=127.0.0.1 port=\(server.port) user=x passfile=\(path)"))
+    }
+    #expect(error?.disposition == .refused)
+    #expect(error?.message.contains("chmod 600 \(path)") == true, "\(error?.message ?? "")")
   }
 
   @Test(

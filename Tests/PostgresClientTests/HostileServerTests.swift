@@ -68,6 +68,17 @@ import Testing
     #expect(!connection.isConnected)
   }
 
+  @Test("A server that takes a login and answers no statement, or no BEGIN, is noticed")
+  func mute() throws {
+    let (server, connection) = try self.connect("mute") { $0.silenceTimeout = .milliseconds(5) }
+    defer { withExtendedLifetime(server) {} }
+    #expect(postgresError { try connection.execute("SELECT 1") }?.sqlState == "08006")
+    let (other, begun) = try self.connect("slow") { $0.silenceTimeout = .milliseconds(5) }
+    defer { withExtendedLifetime(other) {} }
+    try begun.execute("SELECT 1")
+    #expect(postgresError { try begun.begin() }?.disposition == .retry)
+  }
+
   @Test("A server that is only slow is waited for, as long as it takes new connections")
   func slow() throws {
     let (server, connection) = try self.connect("slow") {
@@ -75,6 +86,7 @@ import Testing
       $0.statementTimeout = .zero
     }
     defer { withExtendedLifetime(server) {} }
+    try connection.execute("SELECT 0")
     // Each look at whether to give up follows a connection that was answered.
     var looks = 0
     connection.givesUp = {

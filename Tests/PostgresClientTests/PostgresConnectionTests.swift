@@ -76,8 +76,9 @@ struct PostgresConnectionTests {
       }
     }
     #expect(error?.sqlState == "22012")
-    #expect(postgresError { try connection.copyIn("SELECT 1") { _ in } }?.disposition == .bug)
-    #expect(postgresError { try connection.execute("COPY t FROM STDIN") }?.disposition == .bug)
+    #expect(postgresError { try connection.copyIn("SELECT 1") { _ in } }?.disposition == .resources)
+    #expect(
+      postgresError { try connection.execute("COPY t FROM STDIN") }?.disposition == .resources)
     #expect(try connection.column("SELECT count(*) FROM t") == ["0"])
   }
 

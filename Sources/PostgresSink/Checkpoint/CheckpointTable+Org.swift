@@ -15,7 +15,7 @@ extension CheckpointTable {
 
   /// - Returns: nil when the schema has no tables of this program.
   package func orgState() throws -> OrgState? {
-    try self.reading {
+    try self.reading(isQuick: false) {
       guard try self.exists("_etl_checkpoint"), try self.exists("_etl_journal"),
         try self.exists("_etl_table")
       else { return nil }
@@ -28,8 +28,9 @@ extension CheckpointTable {
       for row in 0..<tables.rowCount {
         guard let table = tables[row, 0] else { continue }
         let epoch = try self.connection.query(
-          "SELECT max(_epoch) FROM \(self.bookkeeping.qualified(table))")[0, 0]
-        newest = max(newest, epoch.flatMap { Int($0) } ?? 0)
+          "SELECT max(_epoch) FROM \(self.bookkeeping.qualified(table))"
+        ).number(0, 0).map(Int.init)
+        newest = max(newest, epoch ?? 0)
       }
       return OrgState(
         orgs: try SchemaOrgs(self.bookkeeping).read(over: self.connection), newestEpoch: newest)

@@ -91,7 +91,7 @@ package final class CheckpointTable {
   /// The freshness of this sink's tables. Counts stale and partial rows, which reads whole tables.
   /// Empty before the first run.
   package func freshness() throws -> [TableFreshness] {
-    try self.reading {
+    try self.reading(isQuick: false) {
       guard try self.exists(ReportingViews.freshnessName) else { return [] }
       let rows = try self.connection.query(
         """
@@ -113,19 +113,19 @@ package final class CheckpointTable {
       return try (0..<rows.rowCount).map { row in
         TableFreshness(
           table: rows[row, 0] ?? "", entity: rows[row, 1] ?? "",
-          stale: rows[row, 2].flatMap { Int64($0) }, partial: rows[row, 3].flatMap { Int64($0) },
-          holes: rows[row, 4].flatMap { Int64($0) } ?? 0,
-          completeThrough: rows[row, 5].flatMap { Int64($0) },
-          lastChange: rows[row, 6].flatMap { Int64($0) },
+          stale: rows.number(row, 2), partial: rows.number(row, 3),
+          holes: rows.number(row, 4) ?? 0,
+          completeThrough: rows.number(row, 5),
+          lastChange: rows.number(row, 6),
           topics: try names(row, 7),
-          snapshotAt: rows[row, 8].flatMap { Int64($0) },
-          missingRanges: rows[row, 9].flatMap { Int64($0) } ?? 0,
-          waitingForRepair: rows[row, 10].flatMap { Int64($0) },
-          unseen: rows[row, 14].flatMap { Int64($0) },
+          snapshotAt: rows.number(row, 8),
+          missingRanges: rows.number(row, 9) ?? 0,
+          waitingForRepair: rows.number(row, 10),
+          unseen: rows.number(row, 14),
           reading: ["waiting", "reading"].contains(rows[row, 11])
             ? TableFreshness.Reading(
-              rows: rows[row, 12].flatMap { Int64($0) } ?? 0,
-              total: rows[row, 13].flatMap { Int64($0) }) : nil,
+              rows: rows.number(row, 12) ?? 0,
+              total: rows.number(row, 13)) : nil,
           fillingColumns: try names(row, 15), hiddenColumns: try names(row, 16))
       }
     }
@@ -138,11 +138,12 @@ package final class CheckpointTable {
     }
   }
 
-  func reading<Value>(_ body: () throws -> Value) throws -> Value {
+  /// - Parameter isQuick: `body` reads no whole tables.
+  func reading<Value>(isQuick: Bool = true, _ body: () throws -> Value) throws -> Value {
     try self.connection.begin()
     do {
       try self.connection.execute("SET TRANSACTION READ ONLY")
-      let value = try body()
+      let value = try isQuick ? self.connection.quickly(body) : body()
       try self.connection.execute("COMMIT")
       return value
     } catch {
@@ -169,15 +170,15 @@ package final class CheckpointTable {
       """, [self.pipeline, self.sink])
     guard row.rowCount == 1 else { return nil }
     guard let org = row[0, 0], let topics = row[0, 1], let owner = row[0, 2],
-      let fence = row[0, 3].flatMap({ Int($0) }), let leaseUntil = row[0, 4].flatMap({ Int64($0) }),
-      let committedAt = row[0, 6].flatMap({ Int64($0) })
+      let fence = row.number(0, 3).map(Int.init), let leaseUntil = row.number(0, 4),
+      let committedAt = row.number(0, 6)
     else {
       throw PostgresError(.resources, "postgres: the checkpoint row is incomplete or damaged")
     }
     return DatabaseState(
       org: org, positions: try PostgresCheckpoint.positions(topics), owner: owner, fence: fence,
       leaseUntil: leaseUntil, isLeased: row[0, 5] == "t", committedAt: committedAt,
-      completeThrough: row[0, 7].flatMap { Int64($0) })
+      completeThrough: row.number(0, 7))
   }
 
   /// Clamps times, including infinities, to the years 1 to 9999.

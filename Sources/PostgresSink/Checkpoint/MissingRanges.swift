@@ -19,7 +19,7 @@ struct RepairCalls {
     let result = try connection.query(
       "SELECT calls FROM \(self.table) WHERE pipeline = $1 AND sink = $2 AND day = \(Self.today)",
       [self.pipeline, self.sink])
-    return result.rowCount == 0 ? 0 : result[0, 0].flatMap { Int($0) } ?? 0
+    return result.rowCount == 0 ? 0 : result.number(0, 0).map(Int.init) ?? 0
   }
 
   /// Adds to the number, in the open transaction.

@@ -41,7 +41,7 @@ struct PassTable {
       """, [self.pipeline, self.sink])
     var entries: [String: Entry] = [:]
     for row in 0..<result.rowCount {
-      func number(_ column: Int) -> Int64? { result[row, column].flatMap { Int64($0) } }
+      func number(_ column: Int) -> Int64? { result.number(row, column) }
       guard let key = result[row, 0] else { continue }
       let words = key.split(separator: " ", maxSplits: 1).map(String.init)
       guard let entity = words.first else { continue }
@@ -153,7 +153,7 @@ struct DatabaseClock {
   init(over connection: PostgresConnection) throws(PostgresError) {
     let result = try connection.query(
       "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
-    self.reading = result[0, 0].flatMap { Int64($0) } ?? 0
+    self.reading = result.number(0, 0) ?? 0
     self.readAt = ProcessClock.now
   }
 

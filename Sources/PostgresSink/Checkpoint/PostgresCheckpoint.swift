@@ -119,7 +119,7 @@ package struct PostgresCheckpoint {
       """, [self.pipeline, self.sink])
     if row.rowCount == 0 { return nil }
     guard let org = row[0, 0], let topics = row[0, 1], let owner = row[0, 2],
-      let fence = row[0, 3].flatMap({ Int($0) }), fence < Int.max
+      let fence = row.number(0, 3).map(Int.init), fence < Int.max
     else {
       throw PostgresError(.resources, "postgres: the checkpoint row is incomplete or damaged")
     }

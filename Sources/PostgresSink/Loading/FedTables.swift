@@ -46,7 +46,7 @@ struct FedTables {
     self.newest = [:]
     for row in 0..<known.rowCount {
       guard let topic = known[row, 0], let table = known[row, 1] else { continue }
-      self.newest[topic, default: [:]][table] = .some(known[row, 2].flatMap { Int64($0) })
+      self.newest[topic, default: [:]][table] = .some(known.number(row, 2))
     }
     for row in 0..<topics.rowCount where topics[row, 1] == "f" {
       guard let topic = topics[row, 0] else { continue }

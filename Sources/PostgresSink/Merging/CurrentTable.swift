@@ -45,7 +45,7 @@ package struct CurrentTable {
     }
     guard !rest.isEmpty else { return [] }
     try self.deltas.copy(rest, of: fold, buffer, isFirst: true, over: connection)
-    let applied = try connection.query(self.statements.apply)[0, 0].flatMap { Int($0) }
+    let applied = try connection.query(self.statements.apply).number(0, 0).map(Int.init)
     guard applied != rest.count else { return [] }
     let late = try connection.query(self.statements.late)
     return (0..<late.rowCount).compactMap { late[$0, 0] }
@@ -126,9 +126,9 @@ package struct CurrentTable {
     var positions: [String: (epoch: Int32, ordinal: Int64, time: Int64?)] = [:]
     for row in 0..<result.rowCount {
       guard let id = result[row, 0], let epoch = result[row, 1].flatMap({ Int32($0) }),
-        let ordinal = result[row, 2].flatMap({ Int64($0) })
+        let ordinal = result.number(row, 2)
       else { continue }
-      positions[id] = (epoch, ordinal, result[row, 3].flatMap { Int64($0) })
+      positions[id] = (epoch, ordinal, result.number(row, 3))
     }
     return rows.map { index in
       guard let known = positions[recordID(index)] else { return false }
@@ -180,10 +180,10 @@ package struct CurrentTable {
     for row in 0..<result.rowCount {
       guard let id = result[row, 0] else { return nil }
       rows[id] = ReadRow(
-        stamp: result[row, 1].flatMap { Int64($0) }, isStaleOrPartial: result[row, 2] == "t",
-        commit: result[row, 3].flatMap { Int64($0) },
-        updatedAt: result[row, 4].flatMap { Int64($0) },
-        readAt: result[row, 5].flatMap { Int64($0) }, isLive: result[row, 6] == "t")
+        stamp: result.number(row, 1), isStaleOrPartial: result[row, 2] == "t",
+        commit: result.number(row, 3),
+        updatedAt: result.number(row, 4),
+        readAt: result.number(row, 5), isLive: result[row, 6] == "t")
     }
     return rows
   }
@@ -200,7 +200,7 @@ package struct CurrentTable {
     guard result.rowCount > 0 else { return ([], []) }
     var progress: [String: ReadProgress] = [:]
     for row in 0..<result.rowCount {
-      guard let id = result[row, 0], let stamp = result[row, 1].flatMap({ Int64($0) }) else {
+      guard let id = result[row, 0], let stamp = result.number(row, 1) else {
         continue
       }
       progress[id] = ReadProgress(after: ReadMerge.Read(stamp: stamp, readAt: 0))
@@ -229,6 +229,6 @@ package struct CurrentTable {
 
   /// Replaces the rows by the copied ones; returns the number of rows that differed.
   func applyRebuilt(over connection: PostgresConnection) throws(PostgresError) -> Int {
-    try connection.query(self.statements.applyRebuilt)[0, 0].flatMap { Int($0) } ?? 0
+    try connection.query(self.statements.applyRebuilt).number(0, 0).map(Int.init) ?? 0
   }
 }

@@ -210,7 +210,7 @@ package final class TableVerification {
 
   private func count(_ result: TextResult, _ origin: String) throws {
     for row in 0..<result.rowCount {
-      guard let kind = result[row, 0], let count = result[row, 1].flatMap({ Int($0) }) else {
+      guard let kind = result[row, 0], let count = result.number(row, 1).map(Int.init) else {
         continue
       }
       self.records[origin, default: Tally()].add(count, kind)
@@ -292,7 +292,7 @@ package final class TableVerification {
     findings.marked -= self.records["sample"]?.marked ?? 0
     let outcomes = try self.connection.query(VerificationStatements.outcomes)
     for row in 0..<outcomes.rowCount {
-      guard let count = outcomes[row, 2].flatMap({ Int($0) }) else { continue }
+      guard let count = outcomes.number(row, 2).map(Int.init) else { continue }
       if outcomes[row, 0] == VerificationStatements.Origin.sample.rawValue {
         findings.equal -= count
       }
@@ -304,12 +304,14 @@ package final class TableVerification {
     }
     let fields = try self.connection.query(VerificationStatements.fields(limit: idLimit))
     for row in 0..<fields.rowCount {
-      guard let place = fields[row, 0].flatMap({ Int($0) }) else { continue }
+      guard let place = fields.number(row, 0).map(Int.init),
+        self.table.columns.indices.contains(place)
+      else { continue }
       let path = self.path(place)
       if findings.fields.last?.field != path {
         findings.fields.append(
           CopyFindings.Field(
-            field: path, count: fields[row, 1].flatMap { Int($0) } ?? 0, records: []))
+            field: path, count: fields.number(row, 1).map(Int.init) ?? 0, records: []))
       }
       findings.fields[findings.fields.count - 1].records.append(fields[row, 2] ?? "")
     }
