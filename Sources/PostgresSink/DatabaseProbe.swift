@@ -11,8 +11,12 @@ package struct DatabaseProbe {
   package var hasSchema: Bool
   /// The role may create tables in the schema, or the schema itself if it does not exist.
   package var mayCreate: Bool
-  /// The server is a standby, or the role or database is set to read-only.
+  /// The server is a standby, or is configured so.
   package var isReadOnly: Bool
+  /// Why the encoding of the database matters; nil for UTF8.
+  package var encodingConcern: String?
+  /// The sink's tables and views that the role does not own, and the statements that change that.
+  private var ownershipStatements: [String] = []
   /// All of the sink's own tables exist, so nothing has to be created before the first row.
   package var hasBookkeeping = false
   /// Statements that grant missing privileges on existing objects.
@@ -39,6 +43,8 @@ package struct DatabaseProbe {
     self.hasSchema = result[0, 3] == "t"
     self.mayCreate = result[0, 4] == "t"
     self.isReadOnly = result[0, 5] == "t"
+    self.encodingConcern = DatabaseEncoding.concern(connection)
+    if self.isReadOnly, let setting = try ReadOnlySetting(over: connection) { throw setting.error }
     let role = SQLIdentifier.quoted(self.role)
     if result[0, 6] != "t" {
       self.missingGrants.append(
@@ -48,7 +54,11 @@ package struct DatabaseProbe {
       self.missingGrants.append(
         "GRANT USAGE ON SCHEMA \(SQLIdentifier.quoted(configuration.schema)) TO \(role)")
     }
-    if self.hasSchema { try self.readPrivileges(configuration, over: connection) }
+    if self.hasSchema {
+      try connection.quickly { () throws(PostgresError) in
+        try self.readPrivileges(configuration, over: connection)
+      }
+    }
     try connection.checkAnswers()
   }
 
@@ -91,13 +101,28 @@ package struct DatabaseProbe {
       SELECT c.relname, c.relkind,
         has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT'),
         has_table_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE'),
-        CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(c.oid, 'USAGE') END
+        CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(c.oid, 'USAGE') END,
+        pg_has_role(c.relowner, 'USAGE'), pg_has_role(n.nspowner, 'USAGE'),
+        (SELECT count(*) = 2 FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid
+          AND a.attname IN ('_epoch', '_ordinal') AND NOT a.attisdropped)
       FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-      WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'S') ORDER BY c.relname
+      WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'S', 'v') ORDER BY c.relname
       """, [configuration.schema])
     let role = SQLIdentifier.quoted(self.role)
+    var ownerships: [String] = []
+    var tables: Set<String> = [ReportingViews.freshnessName]
+    for row in 0..<relations.rowCount where relations[row, 9] == "t" && relations[row, 1] != "v" {
+      // Its columns tell a table of the sink, whatever may be read of the list of tables.
+      tables.formUnion(relations[row, 0].map { [$0, ReportingViews.liveName($0)] } ?? [])
+    }
     for row in 0..<relations.rowCount {
-      guard let name = relations[row, 0] else { continue }
+      guard let name = relations[row, 0], let kind = relations[row, 1] else { continue }
+      // Sequences follow their tables.
+      if kind != "S", relations[row, 7] != "t", name.hasPrefix("_etl_") || tables.contains(name) {
+        ownerships.append(
+          "ALTER \(kind == "v" ? "VIEW" : "TABLE") \(bookkeeping.qualified(name)) OWNER TO \(role)")
+      }
+      if kind == "v" { continue }
       if relations[row, 1] == "S" {
         guard name.hasPrefix("_etl_"), relations[row, 6] != "t" else { continue }
         self.missingGrants.append(
@@ -112,6 +137,21 @@ package struct DatabaseProbe {
           "GRANT \(privileges) ON \(bookkeeping.qualified(name)) TO \(role)")
       }
     }
+    guard !ownerships.isEmpty else { return }
+    if relations[0, 8] != "t" {
+      ownerships.insert(
+        "ALTER SCHEMA \(SQLIdentifier.quoted(configuration.schema)) OWNER TO \(role)", at: 0)
+    }
+    self.ownershipStatements = ownerships
+  }
+
+  /// What a dump that was restored without its owners needs: who owns the tables is the role that
+  /// restored them. Nil when the role owns what is there.
+  package var ownershipRemedy: String? {
+    guard !self.ownershipStatements.isEmpty else { return nil }
+    return
+      "role \(self.role) does not own all of the sink's tables in schema \(self.configuration.schema) (restored with --no-owner?); to make it their owner, run "
+      + self.ownershipStatements.joined(separator: "; ")
   }
 
   /// Manual changes of the tables.
@@ -119,8 +159,10 @@ package struct DatabaseProbe {
   /// - Throws: `PostgresError` (configuration) when another pipeline or topic feeds them.
   package func tables(_ feeder: TableFeeder) throws(PostgresError) -> [TableFinding] {
     let catalog = TableCatalog(self.configuration, feeder: feeder)
-    try catalog.checkFeeds(over: self.connection)
-    let findings = try catalog.survey(over: self.connection)
+    let findings = try self.connection.quickly { () throws(PostgresError) in
+      try catalog.checkFeeds(over: self.connection)
+      return try catalog.survey(over: self.connection)
+    }
     try self.connection.checkAnswers()
     return findings
   }

@@ -159,6 +159,34 @@ package final class PostgresSink: Store {
     creating positions: [String: TopicPosition]? = nil, isKnown: Bool = false
   ) throws -> [String: TopicPosition]? {
     self.catalog.onRepair = { [unowned self] in self.onRepair?($0) }
+    return try self.explainingPrivileges {
+      try self.openExplained(creating: positions, isKnown: isKnown)
+    }
+  }
+
+  /// Adds who owns the tables, and what to run, to an error about a missing privilege.
+  private func explainingPrivileges<Value>(_ body: () throws -> Value) throws -> Value {
+    do {
+      return try body()
+    } catch var error as PostgresError where error.sqlState == SQLState.insufficientPrivilege {
+      // If this fails too, the first error says more.
+      let probe = try? DatabaseProbe(self.configuration)
+      if let ownership = probe?.ownershipRemedy { error.message += "; \(ownership)" }
+      throw error
+    }
+  }
+
+  private func openExplained(
+    creating positions: [String: TopicPosition]?, isKnown: Bool
+  ) throws -> [String: TopicPosition]? {
+    if positions == nil, let concern = DatabaseEncoding.concern(self.connection) {
+      // Tables that exist are kept up to date: dead letters are kept, events in the service are not.
+      let isNew = try self.retrying {
+        try self.catalog.existingBookkeeping(over: self.connection).isEmpty
+      }
+      if isNew { throw DatabaseEncoding.refusal(concern) }
+      self.onRepair?(concern)
+    }
     try self.retrying {
       if isKnown { try self.catalog.checkSchema(over: self.connection) }
       try self.catalog.prepare(over: self.connection)
@@ -276,7 +304,7 @@ package final class PostgresSink: Store {
           // Current rows do not show their topic.
           continue
         }
-        guard let epoch = try self.connection.query(sql)[0, 0].flatMap({ Int($0) }) else {
+        guard let epoch = try self.connection.query(sql).number(0, 0).map(Int.init) else {
           continue
         }
         newest = max(newest ?? epoch, epoch)
@@ -377,7 +405,9 @@ package final class PostgresSink: Store {
   private func makeEncoder(for layout: RecordLayout) throws {
     if self.encoders[layout] != nil { return }
     try self.checkTopic(of: layout)
-    let tables = try self.retrying { try self.catalog.tables(for: layout, over: self.connection) }
+    let tables = try self.explainingPrivileges {
+      try self.retrying { try self.catalog.tables(for: layout, over: self.connection) }
+    }
     if !tables.changes.isEmpty {
       // The names of tables and columns of other layouts may have changed.
       self.encoders.removeAll { $0.rows.entity == layout.entity }

@@ -85,15 +85,24 @@ extension PostgresSink {
       } catch let error as PostgresError {
         // The rows sent ahead are lost with the failed transaction.
         self.forgetAhead()
-        // A session keeps the default that it began with, and another host of the URL may accept
-        // writes now.
-        if error.sqlState == SQLState.readOnlySQLTransaction { self.connection.abandon() }
+        if error.sqlState == SQLState.readOnlySQLTransaction { try self.leaveReadOnlySession() }
         guard !self.isAttempt, error.disposition == .retry,
           sqlState == nil || error.sqlState != sqlState
         else { throw error }
         Self.wait(try self.delay(after: error, &retries), givesUp: self.givesUp)
       }
     }
+  }
+
+  /// A session keeps the default that it began with, and another host of the URL may accept writes
+  /// now.
+  ///
+  /// - Throws: `PostgresError` (configuration) when somebody has set the role or database to read-only.
+  private func leaveReadOnlySession() throws(PostgresError) {
+    defer { self.connection.abandon() }
+    guard self.connection.isConnected else { return }
+    if self.connection.transactionStatus != .idle { try self.connection.execute("ROLLBACK") }
+    if let setting = try ReadOnlySetting(over: self.connection) { throw setting.error }
   }
 
   /// Ends the connection's transaction, except that of rows sent ahead if it is continued. Like

@@ -30,6 +30,8 @@ KINDS = {
     # The stored position is given up: read again from the beginning, or go on with what is new.
     "earliest": Kind(0, None, True),
     "latest": Kind(0, None, True),
+    # Somebody has to change it.
+    "setting": Kind(78, 78, False),
     # The call goes on.
     "harmless": Kind(0, None, True),
     # Nothing more comes: a run that ends by itself takes it for the end, and the next one goes on.
@@ -169,7 +171,7 @@ def database_faults():
     """SQL that affects all sessions of the role in braces, and SQL that reverts it."""
     yield Fault("too_many_connections", "retry", (
         "ALTER ROLE {} CONNECTION LIMIT 0", "ALTER ROLE {} CONNECTION LIMIT -1"), "Database")
-    yield Fault("read_only", "retry", (
+    yield Fault("read_only", "setting", (
         "ALTER ROLE {} SET default_transaction_read_only = on", "ALTER ROLE {} RESET ALL"), "Database")
 
 

@@ -108,7 +108,10 @@ def database(cell, fault, stays, is_following):
         cell.simulator.post("publish?count=30&topic=" + FIRST)
     else:
         process = cell.spawn(*DATABASE_TIME)
-    if not stays or is_following:
+    if fault.kind == "setting":
+        cell.end(process, fault_matrix.KINDS["setting"].batch)
+        postgres.query(admin, end)
+    elif not stays or is_following:
         attempts = 3 if stays else 1
         cell.wait(process, lambda: cell.said().count("; retrying in ") >= attempts, "%d attempts" % attempts)
         postgres.query(admin, end)

@@ -283,8 +283,9 @@ def database_fails_over(arguments, simulator):
         cell.wait_for(run, 200)
 
         def read_only(is_on):
-            postgres.query(
-                cluster.url(), "ALTER ROLE %s SET default_transaction_read_only = %s" % (postgres.ROLE, is_on))
+            # A setting of the role or the database would end the run.
+            postgres.query(cluster.url(), "ALTER SYSTEM SET default_transaction_read_only = %s" % is_on)
+            postgres.query(cluster.url(), "SELECT pg_reload_conf()")
             postgres.query(
                 cluster.url(),
                 "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = '%s'"

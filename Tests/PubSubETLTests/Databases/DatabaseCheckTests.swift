@@ -1,3 +1,4 @@
+import Pipeline
 import PostgresClient
 import PostgresSink
 import TestSupport
@@ -89,10 +90,75 @@ struct DatabaseCheckTests {
     let sample = try await DatabaseSample()
     _ = try sample.query(
       "ALTER DATABASE \"\(sample.database)\" SET default_transaction_read_only = on")
-    let failure = try #require(
-      self.failure(sample, url: sample.cluster.url(database: sample.database)))
-    #expect(failure.exitCode == .refused)
-    #expect(failure.message.contains("is read-only"))
+    let url = sample.cluster.url(database: sample.database)
+    let failure = try #require(self.failure(sample, url: url))
+    #expect(failure.exitCode == .configuration)
+    let statement = "ALTER DATABASE \"\(sample.database)\" RESET default_transaction_read_only"
+    #expect(failure.message.contains("run \(statement)"), "\(failure.message)")
+    try sample.cluster.query(statement, database: "postgres")
+    #expect(self.failure(sample, url: url) == nil)
+    let session = url + "?options=-c%20default_transaction_read_only%3Don"
+    #expect(self.failure(sample, url: session)?.message.contains("options in url") == true)
+  }
+
+  @Test("A database that is not in UTF8 is refused before the first row, and named after that")
+  func encoding() async throws {
+    let sample = try await DatabaseSample()
+    let name = "latin_\(sample.database)"
+    _ = try sample.query(
+      "CREATE DATABASE \(name) ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    let url = sample.cluster.url(database: name)
+    let failure = try #require(self.failure(sample, url: url))
+    #expect(failure.exitCode == .configuration)
+    #expect(failure.message.contains("LATIN1") && failure.message.contains("ENCODING 'UTF8'"))
+    var configuration = sample.configuration
+    var settings = configuration.postgresSinks[0]
+    settings.sink.connection.url = url
+    configuration.sinks = [settings]
+    try TableCatalog(settings.sink).prepare(over: PostgresConnection(settings.sink.connection))
+    let lines = try ConnectionCheck.askSinks(configuration)
+    #expect(lines.contains { $0.contains("LATIN1") && $0.contains("dead letters") }, "\(lines)")
+  }
+
+  @Test("A dump that was restored without its owners is explained, with statements that work")
+  func restored() async throws {
+    let sample = try await DatabaseSample()
+    let role = "restored_of_\(sample.database)"
+    _ = try sample.query("CREATE ROLE \(role) LOGIN")
+    let url = sample.cluster.url(database: sample.database) + "?user=\(role)"
+    try TableCatalog(sample.configuration.postgresSinks[0].sink).prepare(
+      over: PostgresConnection(sample.configuration.postgresSinks[0].sink.connection))
+    let refused = try #require(self.failure(sample, url: url))
+    #expect(refused.exitCode == .refused)
+    let start = try #require(refused.message.firstRange(of: "their owner, run "))
+    let end = try #require(refused.message.firstRange(of: "; or, to let it write"))
+    let statements = String(refused.message[start.upperBound..<end.lowerBound])
+    #expect(statements.contains("ALTER SCHEMA \"salesforce\" OWNER TO \"\(role)\""))
+    #expect(statements.contains("_etl_checkpoint"))
+    _ = try sample.query(statements)
+    #expect(self.failure(sample, url: url) == nil)
+  }
+
+  @Test(
+    "A database that says nothing, before or after the login, is not available",
+    arguments: ["deaf", "mute"])
+  func silent(_ kind: String) async throws {
+    let server = try PythonServer("hostile_postgres.py", [kind])
+    let sample = try await DatabaseSample()
+    var configuration = sample.configuration
+    var settings = configuration.postgresSinks[0]
+    settings.sink.connection.url = "postgresql://x@127.0.0.1:\(server.port)/x?connect_timeout=2"
+    settings.sink.connection.silenceTimeout = .milliseconds(10)
+    configuration.sinks = [settings]
+    let failure = #expect(throws: ConnectionCheck.Failure.self) {
+      try ConnectionCheck.askSinks(configuration)
+    }
+    #expect(failure?.exitCode == .unavailable, "\(failure?.message ?? "")")
+    let status = try PipelineStatus.read(configuration, maxAge: nil)
+    #expect(status.problems.contains { $0.kind == "database_unavailable" })
+    #expect(throws: PostgresError.self) {
+      try settings.plan([], through: StageChain([]), configuration)
+    }
   }
 
   @Test("An unreachable database gets exit code 69 and one line with the sink's name")

@@ -9,10 +9,15 @@ extension PostgresSettings {
     if probe.isReadOnly {
       throw RunFailure(
         .refused, reason: "database_refused",
-        "database \(probe.database) is read-only: it is a standby, or "
-          + "default_transaction_read_only is set for the role or database; use the primary in "
-          + "url")
+        "database \(probe.database) is read-only: the server is a standby, or is configured so; use "
+          + "the primary in url")
     }
+    if let concern = probe.encodingConcern {
+      // As a run does.
+      guard probe.hasBookkeeping else { throw DatabaseEncoding.refusal(concern) }
+      lines.append("sink \(self.name): \(concern)")
+    }
+    let ownership = probe.ownershipRemedy
     guard probe.mayCreate || probe.hasBookkeeping else {
       let remedy =
         probe.hasSchema
@@ -21,13 +26,15 @@ extension PostgresSettings {
       throw RunFailure(
         .refused, reason: "database_refused",
         "role \(probe.role) is not allowed to create tables in schema \(schema) of "
-          + "\(probe.database); ask the owner to run \(remedy)")
+          + "\(probe.database); ask the owner to run \(remedy)"
+          + (ownership.map { "; \($0)" } ?? ""))
     }
     guard probe.missingGrants.isEmpty else {
       throw RunFailure(
         .refused, reason: "database_refused",
-        "role \(probe.role) lacks privileges in schema \(schema) of \(probe.database); ask the "
-          + "owner to run \(probe.missingGrants.joined(separator: "; "))")
+        "role \(probe.role) lacks privileges in schema \(schema) of \(probe.database)"
+          + (ownership.map { "; \($0); or, to let it write without owning them" } ?? "")
+          + "; ask the owner to run \(probe.missingGrants.joined(separator: "; "))")
     }
     // Tables that are there are enough for the objects and fields of today.
     let isFixed = !probe.mayCreate && self.sink.contract == .evolve
@@ -37,6 +44,9 @@ extension PostgresSettings {
         + (probe.hasSchema ? "" : " will be created")
         + (isFixed
           ? "; only its owner can add new objects or fields ('plan' prints the statements)" : ""))
+    if let ownership, probe.mayCreate, self.sink.contract == .evolve {
+      lines.append("sink \(self.name): new fields cannot be added: \(ownership)")
+    }
     for finding in try probe.tables(configuration.feeder(self)) {
       guard finding.disposition == nil else {
         throw PostgresError(finding.disposition ?? .configuration, finding.message)
