@@ -21,75 +21,76 @@ import Testing
     return configuration
   }
 
-  private static let uses: [(name: String, use: @Sendable (PostgresSinkConfiguration) throws -> Void)] = [
-    (
-      "check",
-      { configuration in
-        _ = try DatabaseProbe(configuration).tables(Self.feeder)
-      }
-    ),
-    (
-      "status",
-      { configuration in
-        let table = try CheckpointTable(pipeline: "opps", sink: "warehouse", configuration)
-        _ = try table.read()
-        _ = try table.freshness()
-        _ = try table.survey(feeder: Self.feeder)
-        _ = try table.orgState()
-      }
-    ),
-    (
-      "plan",
-      { configuration in
-        _ = try TableCatalog.plan([SinkRun.layout()], configuration, feeder: Self.feeder)
-      }
-    ),
-    (
-      "run",
-      { configuration in
-        let sink = try PostgresSink(
-          name: "warehouse", configuration: configuration, pipeline: "opps", org: "00D",
-          topics: [SinkRun.topic],
-          owner: LeaseOwner(place: "host /state", identity: "1", processID: 7), takesOver: false)
-        try sink.noteFirstReads()
-        try sink.open(creating: [:])
-        let batch = RecordBatch(layout: SinkRun.layout())
-        batch.epoch = 1
-        batch.addChange("CREATE", "a", ordinal: 0, [SinkRun.name: .text("a")])
-        try sink.take(batch)
-        _ = try sink.sealAndPrepare([SinkRun.topic: ["epoch": 1, "next_ordinal": 1]])
-        try sink.commitPatiently()
-        sink.close()
-      }
-    ),
-    (
-      "verify",
-      { configuration in
-        let connection = try PostgresConnection(configuration.connection)
-        let catalog = TableCatalog(configuration, feeder: Self.feeder)
-        guard
-          let table = try catalog.verifiedTable(for: SinkRun.layout(), over: connection)
-        else { return }
-        let verification = try TableVerification(
-          table, layout: SinkRun.layout(), horizon: 0, over: connection)
-        try verification.finishPass()
-        _ = try verification.sample(5)
-        _ = try verification.findings(idLimit: 5)
-      }
-    ),
-    (
-      "rebuild",
-      { configuration in
-        let connection = try PostgresConnection(configuration.connection)
-        let catalog = TableCatalog(configuration, feeder: Self.feeder)
-        _ = try catalog.restore(acceptsMissing: false, over: connection)
-        for tables in try catalog.storedTables(over: connection) {
-          let refold = Refold(history: tables.history, current: tables.current, delete: .mark)
-          _ = try refold.refoldAlone(records: ["a"], over: connection)
+  private static let uses:
+    [(name: String, use: @Sendable (PostgresSinkConfiguration) throws -> Void)] = [
+      (
+        "check",
+        { configuration in
+          _ = try DatabaseProbe(configuration).tables(Self.feeder)
         }
-      }
-    ),
-  ]
+      ),
+      (
+        "status",
+        { configuration in
+          let table = try CheckpointTable(pipeline: "opps", sink: "warehouse", configuration)
+          _ = try table.read()
+          _ = try table.freshness()
+          _ = try table.survey(feeder: Self.feeder)
+          _ = try table.orgState()
+        }
+      ),
+      (
+        "plan",
+        { configuration in
+          _ = try TableCatalog.plan([SinkRun.layout()], configuration, feeder: Self.feeder)
+        }
+      ),
+      (
+        "run",
+        { configuration in
+          let sink = try PostgresSink(
+            name: "warehouse", configuration: configuration, pipeline: "opps", org: "00D",
+            topics: [SinkRun.topic],
+            owner: LeaseOwner(place: "host /state", identity: "1", processID: 7), takesOver: false)
+          try sink.noteFirstReads()
+          try sink.open(creating: [:])
+          let batch = RecordBatch(layout: SinkRun.layout())
+          batch.epoch = 1
+          batch.addChange("CREATE", "a", ordinal: 0, [SinkRun.name: .text("a")])
+          try sink.take(batch)
+          _ = try sink.sealAndPrepare([SinkRun.topic: ["epoch": 1, "next_ordinal": 1]])
+          try sink.commitPatiently()
+          sink.close()
+        }
+      ),
+      (
+        "verify",
+        { configuration in
+          let connection = try PostgresConnection(configuration.connection)
+          let catalog = TableCatalog(configuration, feeder: Self.feeder)
+          guard
+            let table = try catalog.verifiedTable(for: SinkRun.layout(), over: connection)
+          else { return }
+          let verification = try TableVerification(
+            table, layout: SinkRun.layout(), horizon: 0, over: connection)
+          try verification.finishPass()
+          _ = try verification.sample(5)
+          _ = try verification.findings(idLimit: 5)
+        }
+      ),
+      (
+        "rebuild",
+        { configuration in
+          let connection = try PostgresConnection(configuration.connection)
+          let catalog = TableCatalog(configuration, feeder: Self.feeder)
+          _ = try catalog.restore(acceptsMissing: false, over: connection)
+          for tables in try catalog.storedTables(over: connection) {
+            let refold = Refold(history: tables.history, current: tables.current, delete: .mark)
+            _ = try refold.refoldAlone(records: ["a"], over: connection)
+          }
+        }
+      ),
+    ]
 
   @Test(
     "No answer ends the program, and answers that leave everything out are errors",
