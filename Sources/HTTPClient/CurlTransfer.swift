@@ -92,7 +92,9 @@ final class CurlTransfer: @unchecked Sendable {
     try self.check(ccurl_set_list(handle, CURLOPT_HTTPHEADER, headerList))
     self.setCallbacks(handle)
     if case .stall(let limit) = self.timeLimit {
-      self.stall = StallDetector(limit: limit, start: SuspendingClock.now)
+      self.stall = StallDetector(
+        limit: limit, bytesPerSecond: self.configuration.minBytesPerSecond,
+        start: SuspendingClock.now)
     }
 
     let result = ProcessClock.waitingForOthers { curl_easy_perform(handle) }
@@ -159,8 +161,8 @@ final class CurlTransfer: @unchecked Sendable {
     if self.stall?.isStalled(byteCount: received, at: SuspendingClock.now) == true {
       self.failure = HTTPError(
         .timeout,
-        "\(self.request): the server sent less than one byte per second "
-          + "for \(self.configuration.stallTimeout)")
+        "\(self.request): the server sent less than \(self.configuration.minBytesPerSecond) bytes per "
+          + "second for \(self.configuration.stallTimeout)")
       return false
     }
     return true

@@ -15,9 +15,11 @@ public final class HTTPClient: Sendable {
     public var connectTimeout: Duration
     /// For the whole request of `send`.
     public var timeout: Duration
-    /// For `stream`: how long the server may send less than one byte per second. Time in which the
+    /// For `stream`: how long the server may send less than `minBytesPerSecond`. Time in which the
     /// caller does not take what was received does not count.
     public var stallTimeout: Duration
+    /// What a server sends at least that has not stalled. No line is so slow.
+    public var minBytesPerSecond = 1000
     /// The limit for bodies that `send` returns, after decompression.
     public var maxBodyBytes: Int
     public var userAgent: String

@@ -1,4 +1,5 @@
-/// Decides when a transfer has stalled: less than one byte per second for as long as `limit`.
+/// Decides when a transfer has stalled: less than a number of bytes per second for as long as
+/// `limit`.
 ///
 /// Bytes are counted from the start, or from the moment when the last bytes that were enough for a
 /// whole `limit` had arrived: so a fast start does not make up for a stall later.
@@ -8,9 +9,9 @@ struct StallDetector {
   private var start: SuspendingClock.Instant
   private var startByteCount = 0
 
-  init(limit: Duration, start: SuspendingClock.Instant) {
+  init(limit: Duration, bytesPerSecond: Int, start: SuspendingClock.Instant) {
     self.limit = limit
-    self.neededBytes = max(1, Int(limit.components.seconds))
+    self.neededBytes = max(1, Int(limit / .milliseconds(1)) * bytesPerSecond / 1000)
     self.start = start
   }
 

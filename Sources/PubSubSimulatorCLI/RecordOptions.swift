@@ -25,6 +25,8 @@ struct RecordOptions: ParsableArguments {
     name: .customLong("user-permission"),
     help: "User permission that the user has, such as ModifyAllData; repeatable.")
   var userPermissions: [String] = []
+  @Option(help: "Fields beyond which a query or retrieval is refused as too complicated.")
+  var maxQueryFields: Int?
   @Option(help: "API calls in 24 hours.")
   var callLimit = 100_000
   @Flag(help: "Compresses what REST and Bulk answer, for clients that accept gzip.")
@@ -59,6 +61,7 @@ struct RecordOptions: ParsableArguments {
     org.hiddenFields = self.hiddenFields
     org.classifiedFields = self.classifiedFields
     org.userPermissions = self.userPermissions
+    org.maxQueryFields = self.maxQueryFields
     org.callLimit = self.callLimit
     org.bulkQueueTime = self.bulkQueueTime
     org.bulkRate = self.bulkRate

@@ -8,7 +8,7 @@ extension ObjectRead {
   /// The number of IDs in a query, limited by a URI of 16,384 bytes.
   private static let queryCount = 400
   /// The maximum length of a query's field list that fits into the URI with 200 IDs.
-  private static let maxSelectLength = 8000
+  private static let maxSelectLength = 5000
   private static let maxAttempts = 4
 
   func read(ids: [String], store: Int) async {
@@ -43,9 +43,7 @@ extension ObjectRead {
       self.layout, try await self.attempting { try await self.client.describe(self.entity) },
       isRead: self.reads)
     let readAt = ProcessClock.now
-    let records = try await self.attempting {
-      try await self.client.retrieve(self.entity, ids: ids, fields: plan.fields)
-    }
+    let records = try await self.records(ids, plan.fields)
     var batch = ReadBatch(self, plan, number: 0, readAt: readAt)
     var missing: [String] = []
     for (id, record) in zip(ids, records) {
@@ -58,6 +56,23 @@ extension ObjectRead {
     await self.send(batch.unreadable, store: store)
     let proved = try await self.addDeleted(among: missing, plan, to: &batch)
     return (batch.take(), missing.filter { !proved.contains($0) })
+  }
+
+  /// In as many pieces as are needed.
+  private func records(_ ids: [String], _ fields: [String]) async throws -> [QueryRecord?] {
+    var pieces = 1
+    while true {
+      do {
+        return try await self.records(ids, fields, pieces: pieces) { ids, fields in
+          try await self.attempting {
+            try await self.client.retrieve(self.entity, ids: ids, fields: fields)
+          }
+        }
+      } catch let error as RESTError where error.disposition == .tooWide && pieces < Self.maxPieces
+      {
+        pieces *= 2
+      }
+    }
   }
 
   /// Adds the records that are in the recycle bin, as they were when they were deleted. A record

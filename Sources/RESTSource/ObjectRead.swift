@@ -65,6 +65,11 @@ struct ObjectRead: Sendable {
     var retries: Retries
     var lostJobs = 0
     var usesPages = false
+    /// The number of requests for the fields of a record, which is then read by its ID; 0 if
+    /// records come with all their fields.
+    var pieces = 0
+    /// Of the pages of the current job: none may come twice.
+    var locators: Set<String> = []
     /// The number of rows at the time of the last failure.
     var rowCount = 0
   }
@@ -72,6 +77,7 @@ struct ObjectRead: Sendable {
   func run(_ pass: ReadPass) async {
     var progress = Progress(pass: pass, retries: Retries(self.options.retry))
     progress.usesPages = Self.isPages(pass.job)
+    progress.pieces = Self.isByID(pass.job) ? 1 : 0
     progress.rowCount = pass.rowCount
     while !Task.isCancelled {
       do {
@@ -120,7 +126,13 @@ struct ObjectRead: Sendable {
       progress.usesPages = true
       progress.pass.forgetJob()
       return .zero
-    case .quota, .login, .tooWide, .stop, .configuration, .bug: return nil
+    case .tooWide:
+      guard progress.pieces < Self.maxPieces else { return nil }
+      if progress.pieces == 0 { progress.pass.forgetJob() }
+      progress.usesPages = true
+      progress.pieces = max(1, progress.pieces * 2)
+      return .zero
+    case .quota, .login, .stop, .configuration, .bug: return nil
     }
     // Repeatedly lost jobs, even with records in between, are not retried quickly.
     let minimum = progress.lostJobs > 1 ? Duration.seconds(1 << (progress.lostJobs - 1)) : .zero
@@ -146,18 +158,22 @@ struct ObjectRead: Sendable {
     let plan = SnapshotPlan(
       self.layout, try await self.client.describe(self.entity), isRead: self.reads)
     let statement = SOQL.select(
-      plan.fields, from: self.entity, where: self.condition.map { "(\($0))" })
+      progress.pieces == 0 ? plan.fields : Array(plan.fields.prefix(2)), from: self.entity,
+      where: self.condition.map { "(\($0))" })
     if progress.usesPages {
-      try await self.readPages(plan, statement, &progress.pass)
+      try await self.readPages(
+        plan, statement, &progress.pass, &progress.locators, pieces: progress.pieces)
     } else {
-      try await self.readJob(plan, statement, &progress.pass)
+      try await self.readJob(plan, statement, &progress.pass, &progress.locators)
     }
   }
 
   private func readJob(
-    _ plan: SnapshotPlan, _ statement: String, _ pass: inout ReadPass
+    _ plan: SnapshotPlan, _ statement: String, _ pass: inout ReadPass,
+    _ locators: inout Set<String>
   ) async throws {
     if pass.job == nil {
+      locators.removeAll()
       let now = ProcessClock.now
       let job = try await self.client.createJob(statement)
       pass.job = job.id
@@ -177,7 +193,7 @@ struct ObjectRead: Sendable {
     }
     repeat {
       try Task.checkCancellation()
-      try await self.readPage(plan, id, &pass)
+      try await self.readPage(plan, id, &pass, &locators)
     } while pass.locator != nil
     try self.check(pass, isAtEnd: true)
   }
@@ -206,27 +222,52 @@ struct ObjectRead: Sendable {
         + "requested again")
   }
 
-  /// - Parameter next: the locator of the page after the page of `count` rows at `current`.
-  private func checkNext(_ next: String?, after current: String?, count: Int) throws(RESTError) {
-    guard let next, next == current || count == 0 else { return }
+  /// - Parameters:
+  ///   - next: the locator of the page after the page of `count` rows at `current`.
+  ///   - locators: those of earlier pages.
+  private func checkNext(
+    _ next: String?, after current: String?, count: Int, _ locators: inout Set<String>
+  ) throws(RESTError) {
+    if let current { locators.insert(current) }
+    guard let next, locators.contains(next) || count == 0 else { return }
     throw RESTError(
       .gone,
-      "\(self.entity): a page \(count == 0 ? "without records" : "that names itself as the next") "
+      "\(self.entity): a page \(count == 0 ? "without records" : "that leads back to an earlier one") "
         + "has a page after it; all records are requested again")
   }
 
   /// Waits until the job is complete.
   private func ended(_ id: String) async throws -> BulkJob {
     var delay = Duration.milliseconds(500)
+    var wait = JobWait(self.options, at: ProcessClock.now)
     while true {
       let job = try await self.client.job(id)
       switch job.state {
       case .complete: return job
       case .failed(let message):
         throw RESTError(
-          .gone, "\(self.entity): job \(id) has failed: \(message ?? "no reason given")")
+          message?.contains("QUERY_TOO_COMPLICATED") == true ? .tooWide : .gone,
+          "\(self.entity): job \(id) has failed: \(message ?? "no reason given")")
       case .aborted: throw RESTError(.gone, "\(self.entity): job \(id) was aborted")
       case .underWay: break
+      }
+      switch wait.saw(job, at: ProcessClock.now) {
+      case .wait: break
+      case .report(let time):
+        await self.send(
+          .waiting(
+            object: self.object,
+            "snapshot of \(self.entity): waiting for Bulk job \(id), which is "
+              + "\(job.isQueued ? "queued" : "in progress") and has \(job.recordCount) records, "
+              + "for \(time.components.seconds / 60) min"), weight: 0)
+      case .giveUp(let time):
+        // Best effort: the org ends its jobs after seven days anyway.
+        _ = try? await self.client.abortJob(id)
+        throw RESTError(
+          .gone,
+          "\(self.entity): job \(id) is \(job.isQueued ? "queued" : "in progress") and has made no "
+            + "progress for \(time.components.seconds / 60) min; look at it under Bulk Data Load Jobs "
+            + "in Setup")
       }
       try await ProcessClock.sleep(for: delay)
       delay = min(delay * 2, .seconds(30))
@@ -234,7 +275,9 @@ struct ObjectRead: Sendable {
   }
 
   /// Reads the page at the pass's locator, from the pass's row on, and moves the pass to the next.
-  private func readPage(_ plan: SnapshotPlan, _ job: String, _ pass: inout ReadPass) async throws {
+  private func readPage(
+    _ plan: SnapshotPlan, _ job: String, _ pass: inout ReadPass, _ locators: inout Set<String>
+  ) async throws {
     let page = try await self.client.results(
       ofJob: job, locator: pass.locator, maxRecords: Self.pageRows)
     let rows = BulkRows(page, fields: plan.fields)
@@ -246,16 +289,17 @@ struct ObjectRead: Sendable {
     }) {
       guard batch.rowCount >= Self.batchRows || batch.byteCount >= Self.batchBytes else { continue }
       await self.send(&batch, place, &pass)
+      try self.check(pass, isAtEnd: false)
     }
     if batch.rowCount > 0 { await self.send(&batch, place, &pass) }
     try self.check(pass, isAtEnd: false)
-    try self.checkNext(page.nextLocator, after: pass.locator, count: place)
+    try self.checkNext(page.nextLocator, after: pass.locator, count: place, &locators)
     pass.row = 0
     pass.locator = page.nextLocator
     if pass.locator != nil { await self.send(.progress(object: self.object, pass), weight: 0) }
   }
 
-  private func send(_ batch: inout ReadBatch, _ place: Int, _ pass: inout ReadPass) async {
+  func send(_ batch: inout ReadBatch, _ place: Int, _ pass: inout ReadPass) async {
     pass.rowCount += place - pass.row
     pass.row = place
     await self.send(batch.unreadable, store: nil)
@@ -266,24 +310,30 @@ struct ObjectRead: Sendable {
 
   /// A substitute for a job ID, new for each request, so that stores can identify the rows of a
   /// request.
-  private static func makePagesJob() -> String {
-    "pages:" + String(UInt64.random(in: .min ... .max), radix: 16)
+  private static func makePagesJob(isByID: Bool) -> String {
+    (isByID ? "ids:" : "pages:") + String(UInt64.random(in: .min ... .max), radix: 16)
   }
 
   /// Earlier versions wrote only `pages`.
-  private static func isPages(_ job: String?) -> Bool { job?.hasPrefix("pages") == true }
+  private static func isPages(_ job: String?) -> Bool {
+    job?.hasPrefix("pages") == true || Self.isByID(job)
+  }
+
+  private static func isByID(_ job: String?) -> Bool { job?.hasPrefix("ids:") == true }
 
   private func readPages(
-    _ plan: SnapshotPlan, _ statement: String, _ pass: inout ReadPass
+    _ plan: SnapshotPlan, _ statement: String, _ pass: inout ReadPass,
+    _ locators: inout Set<String>, pieces: Int
   ) async throws {
     var page: QueryPage
     if Self.isPages(pass.job), let locator = pass.locator {
       page = try await self.client.nextPage(locator)
     } else {
       pass.forgetJob()
+      locators.removeAll()
       let now = ProcessClock.now
       page = try await self.client.query(statement)
-      pass.job = Self.makePagesJob()
+      pass.job = Self.makePagesJob(isByID: pieces > 0)
       pass.state = .reading
       pass.requestedAt = now
       pass.total = pass.rowCount + page.totalSize
@@ -291,12 +341,15 @@ struct ObjectRead: Sendable {
     while true {
       try Task.checkCancellation()
       var batch = ReadBatch(self, plan, pass)
-      for record in page.records.dropFirst(pass.row) {
-        batch.add(record)
+      if pieces > 0 {
+        try await self.read(page, plan, &batch, &pass, pieces: pieces)
+      } else if !page.records.isEmpty {
+        for record in page.records.dropFirst(pass.row) { batch.add(record) }
+        await self.send(&batch, page.records.count, &pass)
       }
-      if !page.records.isEmpty { await self.send(&batch, page.records.count, &pass) }
       try self.check(pass, isAtEnd: false)
-      try self.checkNext(page.next, after: pass.locator, count: page.records.count)
+      try self.checkNext(
+        page.next, after: pass.locator, count: page.records.count, &locators)
       pass.row = 0
       pass.locator = page.next
       guard let next = page.next else { return }

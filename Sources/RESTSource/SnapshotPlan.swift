@@ -115,12 +115,26 @@ public struct SnapshotPlan: Sendable, Equatable {
       _ name: String, _ path: [String], _ slot: Int, _ type: ColumnType, compound: Int?
     ) {
       guard let field = self.described[name] else { return self.leaveOut(path, .notDescribed) }
-      guard !field.isCompound, TextValue.canRead(type) else {
+      guard !field.isCompound, TextValue.canRead(type), Self.isSameTime(type, field.type) else {
         return self.leaveOut(path, .type(field.type))
       }
       let index = self.fields.firstIndex(of: name) ?? self.fields.count
       if index == self.fields.count { self.fields.append(name) }
       self.steps.append(Step(field: index, slot: slot, type: type, compound: compound))
+    }
+
+    /// Whether a field that is a date or time now is of the kind that the schema says, which may be
+    /// outdated (EventSchemas.md#schema-id). Other kinds have another schema ID.
+    private static func isSameTime(_ type: ColumnType, _ described: String) -> Bool {
+      let kinds = ["date", "datetime", "time"]
+      let kind: String
+      switch type {
+      case .date: kind = "date"
+      case .timestamp: kind = "datetime"
+      case .time: kind = "time"
+      default: return true
+      }
+      return !kinds.contains(described) || kind == described
     }
 
     private mutating func leaveOut(_ path: [String], _ reason: Unread.Reason) {

@@ -20,6 +20,11 @@ public final class SnapshotReader: RecordReader {
     public var repairCallsMade = 0
     /// The retries of temporary failures; they start again when records arrive.
     public var retry = RetrySchedule()
+    /// How long a Bulk job may show no progress. Salesforce begins a part of a job again after 20
+    /// minutes at the latest, which counts as progress.
+    public var jobPatience = Duration.seconds(2 * 3600)
+    /// The time between two signals about a job that is waited for.
+    public var waitReports = Duration.seconds(300)
 
     public init() {}
   }

@@ -78,6 +78,9 @@ package struct RESTAnswer: Sendable {
     RESTAnswer(
       codes: ["QUERY_TIMEOUT", "OPERATION_TOO_LARGE", "REQUEST_RUNNING_TOO_LONG"], .split),
     RESTAnswer(codes: ["QUERY_TOO_COMPLICATED"], .tooWide, "fewer fields are read at a time"),
+    RESTAnswer(
+      codes: ["MALFORMED_QUERY"], texts: ["cannot be longer than"], .tooWide,
+      "fewer fields are read at a time"),
     RESTAnswer(statuses: [414...414, 431...431], .tooWide, "fewer fields are read at a time"),
     // What is gone.
     RESTAnswer(

@@ -15,6 +15,17 @@ public struct BulkJob: Sendable, Equatable {
   public var state: State
   /// The number of rows so far; for a complete job, of all rows.
   public var recordCount: Int
+  /// The job waits for its turn.
+  public var isQueued = false
+  /// How often the org has begun the job again.
+  public var retries: Int64 = 0
+
+  public init(
+    id: String, state: State, recordCount: Int, isQueued: Bool = false, retries: Int64 = 0
+  ) {
+    (self.id, self.state, self.recordCount) = (id, state, recordCount)
+    (self.isQueued, self.retries) = (isQueued, retries)
+  }
 }
 
 /// Some of a job's rows, as CSV that is still arriving.
@@ -29,9 +40,16 @@ public struct BulkPage: Sendable {
 }
 
 extension RESTClient {
+  /// The length of a SOQL statement.
+  private static let maxStatementBytes = 100_000
+
   /// Starts a query. Repeated only if certainly no job was created, because each job counts against
   /// a limit.
   public func createJob(_ statement: String, withDeleted: Bool = false) async throws -> BulkJob {
+    guard statement.utf8.count <= Self.maxStatementBytes else {
+      throw RESTError(
+        .tooWide, "POST jobs/query: the statement has more than \(Self.maxStatementBytes) bytes")
+    }
     let body = JSONValue(
       .object([
         JSONMember("operation", .string(withDeleted ? "queryAll" : "query")),
@@ -112,6 +130,8 @@ extension RESTClient {
     guard Self.countRange.contains(count) else {
       throw RESTError(.retry, "\(call.name): the response is not a job: it has \(count) records")
     }
-    return BulkJob(id: id, state: state, recordCount: Int(count))
+    return BulkJob(
+      id: id, state: state, recordCount: Int(count), isQueued: name == "UploadComplete",
+      retries: json["retries"]?.integer ?? 0)
   }
 }

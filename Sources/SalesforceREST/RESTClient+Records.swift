@@ -29,6 +29,17 @@ public struct QueryRecord: Sendable {
   }
 }
 
+extension QueryRecord {
+  /// One record from parts of it, each with other fields.
+  ///
+  /// - Returns: nil if the parts are of different times (`SystemModstamp`).
+  public init?(merging parts: [QueryRecord]) {
+    let stamps = Set(parts.map { $0["SystemModstamp"] })
+    guard stamps.count == 1 else { return nil }
+    self.json = JSONValue(.object(parts.flatMap { $0.json.members ?? [] }))
+  }
+}
+
 extension RESTClient {
   public func describe(_ object: String) async throws -> ObjectDescription {
     precondition(SOQL.isName(object), "an object's name comes from a schema")
@@ -40,12 +51,21 @@ extension RESTClient {
     return description
   }
 
+  /// What a URI may have, so that it fits into 16,384 bytes with all headers.
+  private static let maxURIBytes = 14_000
+
   /// The first page of a query.
   ///
   /// - Parameter withDeleted: also returns rows in the recycle bin.
+  /// - Throws: `RESTError` of disposition `tooWide` for a statement that no URI can hold.
   public func query(_ statement: String, withDeleted: Bool = false) async throws -> QueryPage {
-    try await self.page(
-      Call(path: "\(withDeleted ? "queryAll" : "query")?q=\(Call.encoded(statement))"))
+    let call = Call(path: "\(withDeleted ? "queryAll" : "query")?q=\(Call.encoded(statement))")
+    guard call.path.utf8.count <= Self.maxURIBytes else {
+      throw RESTError(
+        .tooWide,
+        "\(call.name): the statement has \(statement.utf8.count) bytes, too many for a URI")
+    }
+    return try await self.page(call)
   }
 
   /// The first page of a query of the Tooling API.

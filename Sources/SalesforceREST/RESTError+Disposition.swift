@@ -4,8 +4,9 @@ internal import JSON
 extension RESTError {
   /// The error for a missing or incomplete response.
   init(_ error: HTTPError) {
-    let isTransient = error.isTransient || error.code == .limitExceeded
-    self.init(isTransient ? .retry : .stop, error.message)
+    let disposition: Disposition =
+      error.isTransient ? .retry : error.code == .limitExceeded ? .tooWide : .stop
+    self.init(disposition, error.message)
   }
 
   /// The error that a response reports (RESTAndBulk.md#answers).

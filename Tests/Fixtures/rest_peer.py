@@ -24,6 +24,8 @@ JOBS = {
     "short_job_without_locator": (3, [([GOOD, SECOND], None)]),
     "long_job": (1, [([GOOD, SECOND], "null")]),
     "same_locator": (9, [([GOOD], "MTA")]),
+    # A, B, A, under a total that is never reached.
+    "circle": (10**9, [([GOOD], "MTA"), ([SECOND], "MTB"), ([GOOD], "MTA")]),
     "empty_pages": (9, [([], "MTA"), ([], "MTB"), ([], "MTC")]),
     "huge_count": (2**63 - 1, [([GOOD], "null")]),
     "odd_rows": (4, [([GOOD, FOREIGN, CROOKED, SECOND], "null")]),
@@ -34,6 +36,7 @@ JOBS = {
 }
 # By pages: records of each, and whether there is another.
 PAGES = {
+    "page_circle": (10**9, [GOOD], "/services/data/v66.0/query/01g-%d"),
     "same_page": (9, [GOOD], "/services/data/v66.0/query/01g-1"),
     "empty_query": (9, [], "/services/data/v66.0/query/01g-%d"),
     "huge_total": (2**63 - 1, [GOOD], None),
@@ -79,7 +82,7 @@ class Peer(http.server.BaseHTTPRequestHandler):
         if "/results" in self.path:
             return self.results(name)
         if "/query" in self.path and name in PAGES:
-            return self.page(*PAGES[name])
+            return self.page(name, *PAGES[name])
         if "COUNT" in self.path:
             return self.answer(json.dumps({"totalSize": 5, "done": True, "records": []}))
         job = {"id": JOB, "state": "JobComplete", "numberRecordsProcessed": JOBS[name][0]}
@@ -99,11 +102,13 @@ class Peer(http.server.BaseHTTPRequestHandler):
             headers["Sforce_Locator"] = after
         self.answer("\n".join(lines) + "\n", **headers)
 
-    def page(self, total, ids, after):
+    def page(self, name, total, ids, after):
         records = [{"Id": id, "SystemModstamp": STAMP, "Name": {"odd": 1}} for id in ids]
         if total != 1:
             records = [dict(record, Name="n", NumberOfEmployees=7) for record in records]
-        if after and "%d" in after:
+        if name == "page_circle":
+            after %= COUNTS[name] % 2
+        elif after and "%d" in after:
             after %= time.monotonic_ns()
         self.answer(json.dumps({"totalSize": total, "done": not after, "nextRecordsUrl": after, "records": records}))
 

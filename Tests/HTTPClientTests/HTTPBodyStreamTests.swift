@@ -158,8 +158,10 @@ import Testing
 
   /// The whole takes longer than both limits, and its trailer is not taken for a header.
   @Test("A slow body does not count as a stall") func slowBody() async throws {
-    let stream = try await self.stream(
-      "/drip/150", .init(timeout: .seconds(1), stallTimeout: .seconds(2)))
+    var configuration = HTTPClient.Configuration(
+      timeout: .seconds(1), stallTimeout: .seconds(2))
+    configuration.minBytesPerSecond = 1
+    let stream = try await self.stream("/drip/150", configuration)
     #expect(try await self.text(stream) == String(repeating: "x", count: 150))
     #expect(stream.response.header("x-trailer") == nil)
   }

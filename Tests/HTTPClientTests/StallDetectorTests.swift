@@ -7,8 +7,11 @@ struct StallDetectorTests {
   let start = SuspendingClock.now
 
   /// Whether the transfer stalls at one of the moments: seconds from the start, bytes so far.
-  func stalls(_ moments: [(Int, Int)], pauses: [Int: Int] = [:]) -> Int? {
-    var detector = StallDetector(limit: .seconds(60), start: self.start)
+  func stalls(
+    _ moments: [(Int, Int)], pauses: [Int: Int] = [:], bytesPerSecond: Int = 1
+  ) -> Int? {
+    var detector = StallDetector(
+      limit: .seconds(60), bytesPerSecond: bytesPerSecond, start: self.start)
     for (second, byteCount) in moments {
       if let pause = pauses[second] { detector.paused(for: .seconds(pause)) }
       if detector.isStalled(byteCount: byteCount, at: self.start + .seconds(second)) {
@@ -41,11 +44,17 @@ struct StallDetectorTests {
   }
 
   @Test("A limit below one second requires one byte") func shortLimit() {
-    var detector = StallDetector(limit: .milliseconds(100), start: self.start)
+    var detector = StallDetector(limit: .milliseconds(100), bytesPerSecond: 10, start: self.start)
     let moments = [(99, 0), (100, 1), (199, 1), (200, 1)]
     let stalls = moments.map { milliseconds, byteCount in
       detector.isStalled(byteCount: byteCount, at: self.start + .milliseconds(milliseconds))
     }
     #expect(stalls == [false, false, false, true])
+  }
+
+  @Test("Two bytes per second are a stall if more are needed") func slow() {
+    let moments = (0...100).map { ($0, 2 * $0) }
+    #expect(self.stalls(moments, bytesPerSecond: 1000) == 60)
+    #expect(self.stalls((0...100).map { ($0, 1000 * $0) }, bytesPerSecond: 1000) == nil)
   }
 }

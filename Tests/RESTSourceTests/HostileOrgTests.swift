@@ -62,7 +62,7 @@ import Testing
         case .failed(_, let failure):
           told.failure = failure
           return told
-        case .retrying, .found, .notAsked: break
+        case .retrying, .waiting, .found, .notAsked: break
         }
       }
     }
@@ -74,7 +74,7 @@ import Testing
     let names = [
       "short_job", "short_job_without_locator", "long_job", "same_locator", "empty_pages",
       "huge_count", "same_page", "empty_query", "huge_total", "more_than_all",
-      "no_count", "text_count", "no_rows",
+      "circle", "page_circle", "no_count", "text_count", "no_rows",
     ]
     // Side by side, because most of the time is spent between attempts.
     try await withThrowingTaskGroup(of: Void.self) { group in

@@ -24,18 +24,20 @@ import Testing
     /// What the rows of each batch point to.
     var texts: [[UInt8]] = []
     var retries: [SourceFailure] = []
+    var waits: [String] = []
     var failure: SourceFailure?
   }
 
   private static func read(
     _ org: OrgServer, from pass: ReadPass = ReadPass(entity: "Account", number: 3),
-    condition: String? = nil, recycles: Bool = true
+    condition: String? = nil, recycles: Bool = true,
+    options: SnapshotReader.Options = SnapshotReader.Options()
   ) async throws -> Told {
     let object = ReadObject(
       entity: "Account", topic: "/data/AccountChangeEvent",
       layout: try SnapshotDecoderTests.layout(of: "Account"), condition: condition)
     let (woken, wake) = AsyncStream<Void>.makeStream()
-    let reader = SnapshotReader([object], client: org.client) { wake.yield() }
+    let reader = SnapshotReader([object], client: org.client, options: options) { wake.yield() }
     let background = Task(operation: reader.background)
     defer { background.cancel() }
     reader.begin(object: 0, pass)
@@ -59,6 +61,7 @@ import Testing
           told.failure = failure
           return told
         case .unreadable(_, _, let record): Issue.record("\(record)")
+        case .waiting(_, let what): told.waits.append(what)
         case .found, .notAsked: Issue.record("nothing was asked for by ID")
         }
       }
@@ -159,6 +162,59 @@ import Testing
     let told = try await Self.read(org)
     #expect(told.failure?.disposition == disposition)
     #expect(told.retries.isEmpty)
+    await org.stop()
+  }
+
+  @Test(
+    "Records with more fields than one request may have are read in pieces",
+    arguments: [200, 100, 60, 8])
+  func wide(maxFields: Int) async throws {
+    func org(_ maxFields: Int?) async throws -> OrgServer {
+      try await OrgServer {
+        $0.org.existing = Self.count
+        $0.org.maxQueryFields = maxFields
+        // Equal stamps.
+        $0.org.epoch = 1_700_000_000_000
+      }
+    }
+    let wide = try await org(nil)
+    let whole = try await Self.read(wide)
+    await wide.stop()
+    let narrow = try await org(maxFields)
+    let told = try await Self.read(narrow)
+    #expect(told.failure == nil && told.ids.count == Self.count)
+    #expect(told.ids.map(Self.record).sorted() == whole.ids.map(Self.record).sorted())
+    #expect(
+      told.texts.map(\.count).reduce(0, +) == whole.texts.map(\.count).reduce(0, +))
+    #expect(told.retries.isEmpty)
+    await narrow.stop()
+  }
+
+  @Test("A date that has become a time of day is left out, and its records are read")
+  func convertedDate() async throws {
+    let org = try await Self.org()
+    try await org.server.change(
+      FieldChange(parsing: "convert Account.SLA_Expiration_Date__c datetime"))
+    try await org.server.publish(300, topic: "/data/AccountChangeEvent")
+    let told = try await Self.read(org)
+    #expect(told.failure == nil && told.ids.count > 2000)
+    await org.stop()
+  }
+
+  /// The record and its stamp, without the pass.
+  private static func record(_ id: String) -> Substring { id.dropFirst("snapshot:3:".count) }
+
+  @Test("A job that stays in progress is reported, and gives way to another")
+  func stuckJob() async throws {
+    let org = try await Self.org()
+    try await org.fault(#"{"method":"BulkCreate","action":"job_stuck"}"#)
+    var options = SnapshotReader.Options()
+    options.jobPatience = .seconds(3)
+    options.waitReports = .milliseconds(1)
+    let told = try await Self.read(org, options: options)
+    #expect(told.failure == nil && Set(told.ids).count == Self.count)
+    #expect(told.retries.first?.description.contains("no progress") == true)
+    #expect(told.waits.first?.contains("waiting for Bulk job 750") == true)
     await org.stop()
   }
 

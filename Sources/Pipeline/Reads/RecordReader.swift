@@ -67,6 +67,8 @@ public enum ReadSignal {
   case unreadable(object: Int, store: Int?, UnreadableRecord)
   /// A request failed and is retried after `delay`.
   case retrying(object: Int, SourceFailure, delay: Duration)
+  /// The pass waits for something that can take long, described as in "waiting for …".
+  case waiting(object: Int, String)
   /// The pass cannot continue in this run.
   case failed(object: Int, SourceFailure)
 }

@@ -168,6 +168,8 @@ extension PipelineRunner {
       self.policy.took(events: 1, at: now)
     case .retrying(let index, let failure, let delay):
       self.onRetry?(self.reads[index].object.topic, failure, delay)
+    case .waiting(let index, let what):
+      self.onWaiting?(self.reads[index].object.topic, what)
     case .failed(let index, let failure): self.end(read: index, failure: failure, now: now)
     }
     self.statistics.reads.note(self.reads[signal.object].pass)
@@ -227,7 +229,8 @@ extension ReadSignal {
   fileprivate var object: Int {
     switch self {
     case .progress(let object, _), .records(let object, _, _), .retrying(let object, _, _),
-      .failed(let object, _), .unreadable(let object, _, _), .found(let object, _, _, _, _),
+      .waiting(let object, _), .failed(let object, _), .unreadable(let object, _, _),
+      .found(let object, _, _, _, _),
       .notAsked(let object, _, _, _):
       object
     }

@@ -35,6 +35,8 @@ public final class PipelineRunner<S: Source> {
   public var onProgress: ((RunStatistics) -> Void)?
   /// Receives each problem that is retried.
   public var onRetry: ((_ topic: String, SourceFailure, _ delay: Duration) -> Void)?
+  /// Receives what a read has been waiting for, every few minutes.
+  public var onWaiting: ((_ topic: String, _ what: String) -> Void)?
 
   public var onNote: ((RunNote) -> Void)?
 

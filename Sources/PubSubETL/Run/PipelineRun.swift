@@ -238,6 +238,7 @@ final class PipelineRun {
       stores: [checkpointed] + staged.stores, stored: stored,
       reader: snapshot?.reader, configuration: runner, wallClock: UTCTime.now)
     pipeline.onRetry = { [log] in log.retrying(topic: $0, $1, delay: $2) }
+    pipeline.onWaiting = { [log] in log.waiting(topic: $0, $1) }
     pipeline.onNote = { [log] in log.note($0) }
     pipeline.onProgress = { [log] in log.progressed($0, sinks: sinks) }
     // The connection and the streams run alongside the runner and end with it.

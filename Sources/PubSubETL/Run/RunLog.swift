@@ -151,6 +151,11 @@ final class RunLog {
       .topic(topic), failure.description, code: failure.reason, delay: delay, metadata: metadata)
   }
 
+  func waiting(topic: String, _ what: String) {
+    self.logger.notice("\(what)", metadata: ["topic": "\(topic)"])
+    self.draw()
+  }
+
   /// A failure that waiting alone does not fix is reported at once.
   private func refused(_ topic: String, _ failure: SourceFailure, _ delay: Duration?) {
     let metadata: Logger.Metadata = ["topic": "\(topic)", "code": "\(failure.reason)"]

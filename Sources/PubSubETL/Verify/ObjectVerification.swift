@@ -97,7 +97,7 @@ struct ObjectVerification {
         return try self.verification.finishPass()
       case .unreadable(_, _, let record):
         try self.verification.noteUnreadable(record.recordID)
-      case .found, .notAsked, .retrying, .failed: continue
+      case .found, .notAsked, .retrying, .waiting, .failed: continue
       }
     }
   }
@@ -147,7 +147,7 @@ struct ObjectVerification {
         try self.stages.apply(to: batch)
         return (batch, missing)
       case .unreadable(_, _, let record): try onUnreadable(record)
-      case .records, .progress, .notAsked, .retrying, .failed: continue
+      case .records, .progress, .notAsked, .retrying, .waiting, .failed: continue
       }
     }
   }
@@ -165,6 +165,7 @@ struct ObjectVerification {
       case .failed(_, let failure), .notAsked(_, _, let failure, _): throw failure
       case .retrying(_, let failure, let delay):
         self.remark("\(failure.description); retrying in \(Phrase.duration(delay))")
+      case .waiting(_, let what): self.remark(what)
       default: return signal
       }
     }

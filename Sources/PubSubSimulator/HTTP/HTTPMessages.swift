@@ -9,6 +9,20 @@ struct HTTPRequest: Sendable {
   /// Names in lower case.
   var headers: [String: String]
   var body: Data
+
+  /// The length of path and query as they were sent, if everything else than letters, digits and
+  /// `-._~` was percent-encoded.
+  var uriByteCount: Int {
+    func size(_ text: String) -> Int {
+      text.utf8.reduce(0) { sum, byte in
+        let isPlain =
+          (0x61...0x7A).contains(byte | 0x20) || (0x30...0x39).contains(byte)
+          || "-._~".utf8.contains(byte)
+        return sum + (isPlain ? 1 : 3)
+      }
+    }
+    return self.query.reduce(self.path.utf8.count) { $0 + 2 + size($1.key) + size($1.value) }
+  }
 }
 
 struct HTTPResponse: Sendable {

@@ -16,6 +16,8 @@ struct RESTEndpoint: Sendable {
     var answerOfOrg: (@Sendable (Org, Int64) throws -> HTTPResponse?)?
   }
 
+  private static let maxURIBytes = 16_384
+
   static func handles(_ path: String) -> Bool { path.hasPrefix("/services/data") }
 
   func respond(to request: HTTPRequest) async -> HTTPResponse {
@@ -28,6 +30,9 @@ struct RESTEndpoint: Sendable {
 
   private func answer(_ request: HTTPRequest) async -> HTTPResponse {
     let now = self.server.clock.now
+    guard request.uriByteCount <= Self.maxURIBytes else {
+      return .text("<html><body>URI Too Long</body></html>", status: 414)
+    }
     if request.path == "/services/data" || request.path == "/services/data/" {
       return .json(
         "[{\"label\":\"Spring '26\",\"url\":\"/services/data/v\(DataAPI.version)\","

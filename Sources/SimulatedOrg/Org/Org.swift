@@ -83,6 +83,7 @@ package final class Org {
     let store = RecordStore(
       readers: publisher.generator.readers, delay: configuration.visibilityDelay,
       unsharedShare: configuration.unshared, hiddenFields: Set(configuration.hiddenFields))
+    store.maxQueryFields = configuration.maxQueryFields
     publisher.showRecords(in: store, existing: existing, before: start)
     let jobs = try QueryJobs(
       store: store, directory: configuration.stateDirectory ?? "/tmp", seed: configuration.seed,

@@ -55,6 +55,8 @@ public struct SimulatedOrgConfiguration: Sendable {
   public var loginLimit: Int?
   /// API names of user permissions that the user has besides `ApiEnabled`.
   public var userPermissions: [String] = []
+  /// Fields of a query or retrieval beyond which it is too complicated; nil: any number.
+  public var maxQueryFields: Int?
   /// API calls in 24 hours.
   public var callLimit = 100_000
   /// Milliseconds for which a Bulk job waits, and rows it writes in a second.

@@ -27,6 +27,7 @@ package final class DataAPI {
 
   private static let cursorLifetime: Int64 = 2 * 86_400_000
 
+  /// - Parameter callLimit: in 24 hours.
   init(store: RecordStore, jobs: QueryJobs, callLimit: Int) {
     self.store = store
     self.jobs = jobs
@@ -142,6 +143,7 @@ package final class DataAPI {
         "EXCEEDED_ID_LIMIT",
         "record limit reached. cannot submit more than 2000 records in this call")
     }
+    try self.store.checkWidth(names.count)
     var fields: [OrgField] = []
     for name in names {
       let description = self.store.objects[object]

@@ -1,7 +1,17 @@
 /// Queries over what can be seen.
 extension RecordStore {
   package func query(_ text: String) throws(APIRefusal) -> SOQLQuery {
-    try SOQLParser.query(text, in: self)
+    let query = try SOQLParser.query(text, in: self)
+    try self.checkWidth(query.fields.count)
+    return query
+  }
+
+  func checkWidth(_ fieldCount: Int) throws(APIRefusal) {
+    guard fieldCount > self.maxQueryFields ?? .max else { return }
+    throw APIRefusal(
+      "QUERY_TOO_COMPLICATED",
+      "Query is either selecting too many fields or the filter conditions "
+        + "are too complicated.")
   }
 
   /// The indexes of the records that a query finds now, in its order.

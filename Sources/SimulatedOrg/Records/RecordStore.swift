@@ -20,6 +20,8 @@ package final class RecordStore {
   /// Share of the records that the user may not see.
   private let unsharedShare: Double
   private var image: EventImage
+  /// Fields beyond which a query is too complicated; nil: any number.
+  var maxQueryFields: Int?
 
   /// - Parameter delay: milliseconds after which a change can be seen.
   init(readers: [RecordReader], delay: Int64, unsharedShare: Double, hiddenFields: Set<String>) {
