@@ -10,6 +10,9 @@ struct ReadBatch {
   private static let clockTolerance: Int64 = 30 * 60 * 1000
 
   private let decoder: SnapshotDecoder
+  /// The org's clock when the records arrived, milliseconds since 1970, including the rest of its
+  /// second. A later stamp is stored as this time: a read cannot contain changes from after it.
+  private let orgTime: Int64?
   private let make: () -> RecordBatch
   private let prefix: [UInt8]
   private let readType: StaticString
@@ -30,8 +33,9 @@ struct ReadBatch {
   init(
     _ read: ObjectRead, _ plan: SnapshotPlan, number: Int, readAt: ContinuousClock.Instant
   ) {
-    self.decoder = SnapshotDecoder(
-      plan, latestStamp: read.client.serviceTime().map { $0 + Self.clockTolerance })
+    let now = read.client.serviceTime()
+    self.decoder = SnapshotDecoder(plan, latestStamp: now.map { $0 + Self.clockTolerance })
+    self.orgTime = now.map { $0 + 999 }
     self.make = read.makeBatch
     self.prefix = Array("\(read.isFilling ? "fields" : "snapshot"):\(number):".utf8)
     self.readType = read.isFilling ? "SNAPSHOT_FIELDS" : "SNAPSHOT"
@@ -52,7 +56,8 @@ struct ReadBatch {
     let (rows, arena) = (self.batch.rowCount, self.batch.arenaCount)
     self.rowCount += 1
     do throws(SnapshotRowError) {
-      let identity = try self.decoder.decode(texts, into: self.batch)
+      var identity = try self.decoder.decode(texts, into: self.batch)
+      identity.stamp = self.believed(identity.stamp)
       self.describe(identity, isDeleted ? "SNAPSHOT_DELETE" : self.readType)
     } catch {
       self.batch.truncate(rows: rows, arena: arena)
@@ -97,8 +102,11 @@ struct ReadBatch {
     let recordID = Array(id.utf8).withUnsafeBufferPointer { self.batch.append($0) }
     self.batch.row(row).set(MetadataSlot.recordID, to: recordID)
     self.describe(
-      SnapshotDecoder.Identity(row: row, recordID: recordID, stamp: time), "SNAPSHOT_DELETE")
+      SnapshotDecoder.Identity(row: row, recordID: recordID, stamp: self.believed(time)),
+      "SNAPSHOT_DELETE")
   }
+
+  private func believed(_ stamp: Int64) -> Int64 { min(stamp, self.orgTime ?? stamp) }
 
   /// Sets the metadata. The event ID identifies the pass, the record and the state that was read.
   private mutating func describe(

@@ -116,6 +116,7 @@ extension TableLoader {
   ) throws -> Sorted {
     let known = try current.rows(of: rows.lazy.map { .some(buffer.recordID($0)) }, over: connection)
     var sorted = Sorted()
+    let asked = try self.askedAlthoughOlder(buffer, rows, known ?? [:], over: connection)
     // Two pages may contain the same record.
     var seen: [String: Int64] = [:]
     var same: [Int] = []
@@ -137,7 +138,9 @@ extension TableLoader {
         if isImage { sorted.new.append(index) } else { self.merge(index, nil, read, into: &sorted) }
         continue
       }
-      if let stamp = row.stamp, read.stamp < stamp { continue }
+      if row.isNewer(than: read, visibilityWait: self.visibilityWait), !asked.contains(id) {
+        continue
+      }
       let isSame = isImage && row.isSame(as: read, visibilityWait: self.visibilityWait)
       if isSame && !row.isStaleOrPartial {
         same.append(index)
@@ -168,6 +171,21 @@ extension TableLoader {
         try current.differing(fold, buffer, columns: columns, over: connection))
     }
     return reads.filter { records.contains(buffer.recordID($0)) }
+  }
+
+  /// The records that `verify --repair` has asked for and whose reads seem older than their rows.
+  private func askedAlthoughOlder(
+    _ buffer: RowBuffer, _ rows: Range<Int>, _ known: [String: CurrentTable.ReadRow],
+    over connection: PostgresConnection
+  ) throws -> Set<String> {
+    guard let resync else { return [] }
+    let older = rows.lazy.filter { index in
+      guard let read = buffer.rows[index].read, let row = known[buffer.recordID(index)] else {
+        return false
+      }
+      return row.isNewer(than: read, visibilityWait: self.visibilityWait)
+    }.map { buffer.recordID($0) }
+    return older.isEmpty ? [] : try resync.askedByVerify(among: Array(older), over: connection)
   }
 
   private func merge(

@@ -164,6 +164,14 @@ package struct CurrentTable {
       return readAt - read.stamp >= visibilityWait + ReadMerge.clockTolerance
     }
 
+    /// Whether the row's own read is newer than a read.
+    func isNewer(than read: RowBuffer.Read, visibilityWait: Int64) -> Bool {
+      guard let stamp = self.stamp, read.stamp < stamp else { return false }
+      let own = ReadMerge.Read(stamp: stamp, readAt: self.readAt ?? Int64.min)
+      let other = ReadMerge.Read(stamp: read.stamp, readAt: read.readAt)
+      return other.readAt <= own.readAt || !other.hasSeen(own, visibilityWait: visibilityWait)
+    }
+
     /// Whether a read contains everything that was applied to the row.
     func isContained(in read: RowBuffer.Read, visibilityWait: Int64) -> Bool {
       if let commit, commit < read.stamp - ReadMerge.clockTolerance { return true }

@@ -64,7 +64,7 @@ extension HistoryReader {
       WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
       UNION ALL \(Self.deadLetters(history, arrivedAt: ", r.noted_at"))) AS s) AS s), \
       snapshots AS MATERIALIZED (SELECT *, _change_type = '\(Self.fieldsType)' AS is_fill \
-      FROM \(history.qualifiedName) WHERE _record_id = ANY($1::text[]) AND _kind = 'snapshot'), \
+      FROM (\(Self.datedReads(history, visibilityWait: visibilityWait))) AS s), \
       placed AS (SELECT *, _changed_fields IS NULL AS is_whole, \
       row_number() OVER (PARTITION BY _record_id COLLATE "C" \(Self.newestFirst)) AS place, \
       row_number() OVER (PARTITION BY _record_id COLLATE "C", _changed_fields IS NULL \
@@ -84,11 +84,12 @@ extension HistoryReader {
       FROM e LEFT JOIN first AS f ON f._record_id = e._record_id \
       WHERE f.whole IS NULL OR e.n >= f.whole \
       UNION ALL SELECT \(names("f")), f._system_modstamp, f._read_at, \
-      coalesce(\(age("f")) < \(age("r")), false), 1, coalesce(s.n, 1) - 0.5, f.place FROM fills AS f \
+      coalesce(\(age("f")) < \(age("r")) OR f._read_at < r._etl_seen_all_at, false), 1, coalesce(s.n, 1) - 0.5, f.place FROM fills AS f \
       LEFT JOIN fill_starts AS s ON s._record_id = f._record_id AND s.place = f.place \
       LEFT JOIN reads AS r ON r._record_id = f._record_id AND r.place = 1 \
       LEFT JOIN reads AS w ON w._record_id = f._record_id AND w.is_whole \
-      WHERE w._record_id IS NULL OR \(age("f")) > \(age("w"))) AS m \
+      WHERE w._record_id IS NULL OR \(age("f")) > \(age("w")) \
+      AND (f._read_at < w._etl_seen_all_at) IS NOT TRUE) AS m \
       ORDER BY _record_id COLLATE "C", part, n, fill
       """
   }
@@ -112,7 +113,24 @@ extension HistoryReader {
       """
   }
 
+  /// The reads, each with two properties: `_etl_is_asked`, it was made after `verify --repair` asked for
+  /// the record; and `_etl_seen_all_at`, the time of a read that has seen the newest change of all of
+  /// them (`ReadMerge.Read.isNewer`).
+  private static func datedReads(_ history: TableDefinition, visibilityWait: Int64) -> String {
+    let margin = "interval '\(visibilityWait + ReadMerge.clockTolerance) ms'"
+    return """
+      SELECT *, CASE WHEN _read_at >= max(_system_modstamp) OVER (\
+      PARTITION BY _record_id COLLATE "C", _etl_is_asked) + \(margin) THEN _read_at END AS _etl_seen_all_at \
+      FROM (SELECT h.*, EXISTS (SELECT FROM \(ResyncTable.qualifiedName(schema: history.schema)) AS w \
+      WHERE w.entity = \(SQLIdentifier.literal(history.entity)) AND w.kind = 'missing' \
+      AND w.event_id = \(ResyncTable.verifyEventID) AND w.record_id = h._record_id \
+      AND w.noted_at <= h._read_at + interval '\(ReadMerge.clockTolerance) ms') AS _etl_is_asked FROM \(history.qualifiedName) AS h \
+      WHERE h._record_id = ANY($1::text[]) AND h._kind = 'snapshot') AS h
+      """
+  }
+
   private static let newestFirst = """
-    ORDER BY _system_modstamp DESC, _read_at DESC, _changed_fields IS NOT NULL, _change_type
+    ORDER BY _etl_is_asked DESC, _etl_seen_all_at DESC NULLS LAST, _system_modstamp DESC, _read_at DESC, \
+    _changed_fields IS NOT NULL, _change_type
     """
 }

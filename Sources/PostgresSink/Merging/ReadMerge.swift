@@ -22,9 +22,18 @@ package struct ReadMerge {
       self.readAt = readAt
     }
 
-    /// Reads may come from servers that lag, so a stamp older than the known one adds nothing.
+    /// Reads may come from servers that lag, so a stamp older than the known one usually adds
+    /// nothing. But a read that was requested long after the other's stamp has seen that change, or
+    /// the stamp was wrong: the org was restored, or its clock was ahead.
     package func isNewer(than other: Read) -> Bool {
-      (self.stamp, self.readAt) > (other.stamp, other.readAt)
+      if self.readAt > other.readAt, self.hasSeen(other) { return true }
+      if other.readAt > self.readAt, other.hasSeen(self) { return false }
+      return (self.stamp, self.readAt) > (other.stamp, other.readAt)
+    }
+
+    /// Whether every reader could see the other read's newest change when this read was requested.
+    func hasSeen(_ other: Read, visibilityWait: Int64 = ReadMerge.visibilityWait) -> Bool {
+      self.readAt - other.stamp >= visibilityWait + ReadMerge.clockTolerance
     }
   }
 

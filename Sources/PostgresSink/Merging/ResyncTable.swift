@@ -47,6 +47,9 @@ package struct ResyncTable {
     self.qualifiedName = Self.qualifiedName(schema: schema)
   }
 
+  /// SQL: the `event_id` of entries that `verify --repair` has made.
+  static let verifyEventID = "'verify'"
+
   static func qualifiedName(schema: String) -> String {
     Bookkeeping(schema: schema).qualified("_etl_resync")
   }
@@ -81,6 +84,18 @@ package struct ResyncTable {
       AND r.record_id = ANY($2::text[]) AND NOT EXISTS (SELECT FROM \(current.qualifiedName) AS c \
       WHERE c.id = r.record_id AND (c._stale OR c._stale_fields IS NOT NULL))
       """, [self.entity, SQLArray.literal(records)])
+  }
+
+  /// Those of some records that `verify --repair` has noted and that no read has corrected yet.
+  func askedByVerify(
+    among records: [String], over connection: PostgresConnection
+  ) throws(PostgresError) -> Set<String> {
+    let result = try connection.query(
+      """
+      SELECT record_id FROM \(self.qualifiedName) WHERE entity = $1 AND kind = 'missing' \
+      AND event_id = \(Self.verifyEventID) AND record_id = ANY($2::text[]) AND done_at IS NULL
+      """, [self.entity, SQLArray.literal(records)])
+    return Set((0..<result.rowCount).compactMap { result[$0, 0] })
   }
 
   /// Marks gaps and unseen records as done if a later deletion or full image has corrected or

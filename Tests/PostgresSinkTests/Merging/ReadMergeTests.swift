@@ -60,9 +60,18 @@ import Testing
   @Test("The newest stamp is the newest read, and the later read decides between equal stamps")
   func newest() {
     let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
-    #expect(ReadMerge.Read(stamp: 21_000, readAt: 90_000).isNewer(than: read))
+    #expect(ReadMerge.Read(stamp: 36_000, readAt: 90_000).isNewer(than: read))
     #expect(ReadMerge.Read(stamp: 20_000, readAt: 100_001).isNewer(than: read))
-    #expect(!ReadMerge.Read(stamp: 19_000, readAt: 200_000).isNewer(than: read))
+    #expect(!ReadMerge.Read(stamp: 19_000, readAt: 84_999).isNewer(than: read))
     #expect(!read.isNewer(than: read))
+  }
+
+  @Test("A read from after every reader could see the other's change is newer, whatever its stamp")
+  func hasSeen() {
+    let read = ReadMerge.Read(stamp: 20_000, readAt: 30_000)
+    let later = ReadMerge.Read(stamp: 19_000, readAt: 85_000)
+    #expect(later.isNewer(than: read) && !read.isNewer(than: later))
+    let soon = ReadMerge.Read(stamp: 19_000, readAt: 84_999)
+    #expect(!soon.isNewer(than: read) && read.isNewer(than: soon))
   }
 }
