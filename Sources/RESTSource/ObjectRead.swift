@@ -249,7 +249,9 @@ struct ObjectRead: Sendable {
           message?.contains("QUERY_TOO_COMPLICATED") == true ? .tooWide : .gone,
           "\(self.entity): job \(id) has failed: \(message ?? "no reason given")")
       case .aborted: throw RESTError(.gone, "\(self.entity): job \(id) was aborted")
-      case .underWay: break
+      case .underWay:
+        await self.send(
+          .underWay(object: self.object, job: id, recordCount: job.recordCount), weight: 0)
       }
       switch wait.saw(job, at: ProcessClock.now) {
       case .wait: break
@@ -337,6 +339,7 @@ struct ObjectRead: Sendable {
       pass.state = .reading
       pass.requestedAt = now
       pass.total = pass.rowCount + page.totalSize
+      await self.send(.progress(object: self.object, pass), weight: 0)
     }
     while true {
       try Task.checkCancellation()

@@ -5,6 +5,7 @@ Prints its loopback port, then serves plain HTTP until its input ends. The first
 """
 
 import collections
+import datetime
 import http.server
 import json
 import re
@@ -30,6 +31,7 @@ JOBS = {
     "huge_count": (2**63 - 1, [([GOOD], "null")]),
     "odd_rows": (4, [([GOOD, FOREIGN, CROOKED, SECOND], "null")]),
     "future": (1, [([GOOD], "null")]),
+    "ahead": (1, [([GOOD], "null")]),
     "no_count": (None, []),
     "text_count": ("3", []),
     "no_rows": (0, []),
@@ -96,6 +98,9 @@ class Peer(http.server.BaseHTTPRequestHandler):
         names = [None] + [after for _, after in pages]
         ids, after = pages[min(names.index(locator[1] if locator else None), len(pages) - 1)]
         stamp = "2040-01-01T00:00:00.000Z" if name == "future" else STAMP
+        if name == "ahead":
+            ahead = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=20)
+            stamp = ahead.strftime("%Y-%m-%dT%H:%M:%S.000Z")
         lines = [",".join('"%s"' % value for value in row) for row in [FIELDS] + [(id, stamp, "n", "7") for id in ids]]
         headers = {"Sforce_NumberOfRecords": str(len(ids)), "Content_Type": "text/csv"}
         if after:

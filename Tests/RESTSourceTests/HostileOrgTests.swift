@@ -1,5 +1,6 @@
 import Clocks
 import EventLoop
+import Foundation
 import HTTPClient
 import OrgTestSupport
 import Pipeline
@@ -22,6 +23,8 @@ import Testing
 
   private struct Told {
     var rows = 0
+    /// Milliseconds since 1970.
+    var stamps: [Int64] = []
     var unreadable: [UnreadableRecord] = []
     var jobs = 0
     var failure: SourceFailure?
@@ -57,12 +60,14 @@ import Testing
         case .progress(_, let pass):
           if pass.state == .complete { return told }
           if pass.locator == nil, pass.row == 0 { told.jobs += 1 }
-        case .records(_, let batch, _): told.rows += batch.events.count
+        case .records(_, let batch, _):
+          told.rows += batch.events.count
+          told.stamps += batch.events.compactMap(\.commitTimestamp)
         case .unreadable(_, _, let record): told.unreadable.append(record)
         case .failed(_, let failure):
           told.failure = failure
           return told
-        case .retrying, .waiting, .found, .notAsked: break
+        case .retrying, .waiting, .underWay, .found, .notAsked: break
         }
       }
     }
@@ -90,6 +95,16 @@ import Testing
       }
       try await group.waitForAll()
     }
+  }
+
+  @Test("A stamp ahead of the org's own clock is stored as the time of the read")
+  func ahead() async throws {
+    let before = Date().timeIntervalSince1970
+    let ahead = try await self.read("ahead")
+    let after = Date().timeIntervalSince1970
+    let stamp = try #require(ahead.stamps.first.map { Double($0) / 1000 })
+    // The org's clock is in whole seconds, and the rest of the second counts.
+    #expect(ahead.rows == 1 && stamp >= before.rounded(.down) && stamp < after + 1)
   }
 
   @Test("Foreign rows and rows from the future are reported, and the others are read")

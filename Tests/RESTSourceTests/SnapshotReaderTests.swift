@@ -57,11 +57,13 @@ import Testing
             Array(UnsafeBufferPointer(start: batch.arenaBase, count: batch.arenaCount)))
           if recycles { reader.recycle(batch) }
         case .retrying(_, let failure, _): told.retries.append(failure)
+        case .waiting, .underWay: break
         case .failed(_, let failure):
           told.failure = failure
           return told
         case .unreadable(_, _, let record): Issue.record("\(record)")
         case .waiting(_, let what): told.waits.append(what)
+        case .underWay: break
         case .found, .notAsked: Issue.record("nothing was asked for by ID")
         }
       }

@@ -3,36 +3,31 @@ internal import DurableFiles
 /// Records that differed when they were last read. Stored on disk, because there may be as many as
 /// records.
 struct Candidates {
-  /// Where records come from.
-  enum Origin: UInt8 { case pass, sample }
-
   struct Entry {
     var id: [UInt8] = []
-    var origin = Origin.pass
     var outcome = RecordComparison.Outcome.missing
     /// The differing columns, for the outcome `differing`.
     var fields: [Int] = []
 
     init() {}
 
-    init(id: [UInt8], _ origin: Origin, _ outcome: RecordComparison.Outcome, _ fields: [Int]) {
+    init(id: [UInt8], _ outcome: RecordComparison.Outcome, _ fields: [Int]) {
       self.id = id
-      self.origin = origin
       self.outcome = outcome
       self.fields = fields
     }
 
     fileprivate init(key: [UInt8], value: [UInt8]) {
-      guard let origin = Origin(rawValue: value[0]),
-        let outcome = RecordComparison.Outcome(rawValue: value[1])
-      else { preconditionFailure("a candidate of kind \(value[0]), \(value[1])") }
+      guard let outcome = RecordComparison.Outcome(rawValue: value[0]) else {
+        preconditionFailure("a candidate of kind \(value[0])")
+      }
       self.init(
-        id: key, origin, outcome,
-        stride(from: 2, to: value.count, by: 4).map { Int(value.number(at: $0, UInt32.self)) })
+        id: key, outcome,
+        stride(from: 1, to: value.count, by: 4).map { Int(value.number(at: $0, UInt32.self)) })
     }
 
     fileprivate var value: [UInt8] {
-      var value = [self.origin.rawValue, self.outcome.rawValue]
+      var value = [self.outcome.rawValue]
       for field in self.fields { value.appendNumber(UInt32(field)) }
       return value
     }

@@ -37,10 +37,12 @@ struct ComparedColumns {
 
   var count: Int { self.paths.count }
 
-  /// - Parameter layout: after all stages.
+  /// - Parameters:
+  ///   - layout: after all stages.
+  ///   - excluding: names of fields that are not compared.
   /// - Throws: `FileSinkError.unverifiable` if a stage has removed the columns that show the order
   ///   or the fields of changes.
-  init(_ layout: RecordLayout) throws(FileSinkError) {
+  init(_ layout: RecordLayout, excluding: Set<String> = []) throws(FileSinkError) {
     for meta in Meta.allCases {
       let has = layout.columns.contains { $0.name == meta.name && $0.isMetadata }
       let isTaken = layout.columns.contains { $0.name == meta.name && !$0.isMetadata }
@@ -56,6 +58,7 @@ struct ComparedColumns {
     var leftOut: [CopyFindings.LeftOut] = []
     var keys = KeyTable()
     for column in layout.columns where !column.isMetadata {
+      if let field = column.path.first, excluding.contains(field) { continue }
       let path = column.path.joined(separator: ".")
       switch column.content {
       case .constant: continue

@@ -20,15 +20,16 @@ struct FileCopy {
     var state: JSONValue?
   }
 
+  /// - Parameter ids: the records to read; nil reads all.
   /// - Throws: `FileSinkError.lostOutput` if a file of the manifest is missing; `.inconsistent` for
   ///   content that this program does not write; `.io`.
   static func read(
-    _ source: Source, _ columns: ComparedColumns, scratch: ScratchFiles,
+    _ source: Source, _ columns: ComparedColumns, ids: Set<[UInt8]>? = nil, scratch: ScratchFiles,
     limits: EntrySorter.Limits = .init()
   ) throws(FileSinkError) -> FileCopy {
     do {
       var sorter = EntrySorter(scratch, limits: limits)
-      var reader = FileReader(columns: columns)
+      var reader = FileReader(columns: columns, ids: ids)
       for file in try Self.files(of: source) { try reader.read(file, into: &sorter) }
       let sorted = try sorter.finish()
       return FileCopy(records: try Self.fold(sorted, columns, scratch))
@@ -166,10 +167,14 @@ struct FileCopy {
 /// Adds the lines of files to a sorter.
 private struct FileReader {
   private var line: RecordLine
+  private let ids: Set<[UInt8]>?
   private var id: [UInt8] = []
   private var bytes: [UInt8] = []
 
-  init(columns: ComparedColumns) { self.line = RecordLine(columns) }
+  init(columns: ComparedColumns, ids: Set<[UInt8]>?) {
+    self.line = RecordLine(columns)
+    self.ids = ids
+  }
 
   mutating func read(_ file: FileCopy.File, into sorter: inout EntrySorter) throws {
     do {
@@ -181,7 +186,7 @@ private struct FileReader {
         } catch {
           throw SegmentLines.Fault(line: number, reason: error.reason)
         }
-        guard let head else { return }
+        guard let head, self.ids?.contains(self.id) ?? true else { return }
         let isRead = head.patch.flags.contains(.isRead)
         self.id.append(FileCopy.separator)
         self.id.append(isRead ? FileCopy.readClass : FileCopy.changeClass)
@@ -212,5 +217,14 @@ private struct FileReader {
           + "for it",
         cause: error)
     }
+  }
+}
+
+extension FileCopy.Source {
+  /// The files as they are now.
+  init(_ subject: FilesVerification.Subject, entity: String) throws {
+    self.init(
+      directory: subject.directory, pipeline: subject.pipeline, entity: entity,
+      topic: subject.topic, org: subject.org, state: try subject.state())
   }
 }

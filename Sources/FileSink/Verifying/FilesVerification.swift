@@ -5,9 +5,10 @@ public import Pipeline
 
 /// Compares the files of one object with its records as the org has them.
 ///
-/// The files are folded first, so later writes do not count: records that change after that are
-/// newer than the horizon. Data that does not fit into memory is sorted on disk. Used by one thread
-/// at a time.
+/// The files are folded before the org is read, so later writes do not count: records that change
+/// after that are newer than the horizon. A record that was purged since then has no time, so
+/// candidates are folded again before they are read again. Data that does not fit into memory is
+/// sorted on disk. Used by one thread at a time.
 public final class FilesVerification {
   /// The files and the org to compare.
   public struct Subject: Sendable {
@@ -17,13 +18,13 @@ public final class FilesVerification {
     public var topic: String
     /// ID of the checkpoint's org; files of other orgs do not count.
     public var org: String
-    /// The sink's state in the checkpoint.
-    public var state: JSONValue?
+    /// The sink's state in the checkpoint, read each time that the files are read.
+    public var state: @Sendable () throws -> JSONValue?
     public var int64AsStrings: Bool
 
     public init(
-      directory: String, pipeline: String, topic: String, org: String, state: JSONValue?,
-      int64AsStrings: Bool
+      directory: String, pipeline: String, topic: String, org: String, int64AsStrings: Bool,
+      state: @escaping @Sendable () throws -> JSONValue?
     ) {
       self.directory = directory
       self.pipeline = pipeline
@@ -34,11 +35,14 @@ public final class FilesVerification {
     }
   }
 
+  private let subject: Subject
+  private let entity: String
   private let columns: ComparedColumns
+  private let comparesStamps: Bool
   private let options: NDJSONOptions
   private let scratch: ScratchFiles
   private let limits: EntrySorter.Limits
-  private let copy: FileCopy
+  private var copy: FileCopy
   private var encoder: NDJSONEncoder?
   private var lines = ByteBuffer()
   private var line: RecordLine
@@ -55,30 +59,41 @@ public final class FilesVerification {
   private var tally: [RecordComparison.Outcome: Int] = [:]
   /// Counts by outcome of former candidates.
   private var settled: [RecordComparison.Outcome: Int] = [:]
-  /// Candidates of the sample, which the pass has counted as equal.
-  private var sampleCandidateCount = 0
+  /// Records of the sample that are not equal, which the pass has counted as equal.
+  private var unequalSampleCount = 0
   private var sampledCount = 0
-  private var unreadableCount = 0
+  /// Records without an ID, by outcome.
+  private var unnamed: [RecordComparison.Outcome: Int] = [:]
+  private var omissions = OmissionReasons()
+  private var receivedCount = 0
+  private var total = 0
   /// Columns that some records lacked.
   private var absent: Set<Int> = []
 
   /// - Parameters:
   ///   - layout: the layout of the records, after all stages.
   ///   - horizon: milliseconds since 1970; later changes are not compared.
+  ///   - excluding: names of fields that are not compared.
+  ///   - comparesStamps: `SystemModstamp` shows changes, because no field of the layout does.
   /// - Throws: `FileSinkError`: `.unverifiable` for lines without the required members,
-  ///   `.inconsistent`, `.lostOutput`, `.io`.
+  ///   `.inconsistent`, `.lostOutput`, `.io`; errors of `subject.state`.
   public convenience init(
-    of subject: Subject, layout: RecordLayout, horizon: Int64, scratch: ScratchFiles
-  ) throws(FileSinkError) {
+    of subject: Subject, layout: RecordLayout, horizon: Int64, excluding: Set<String> = [],
+    comparesStamps: Bool = false, scratch: ScratchFiles
+  ) throws {
     try self.init(
-      of: subject, layout: layout, horizon: horizon, scratch: scratch, limits: .init())
+      of: subject, layout: layout, horizon: horizon, excluding: excluding,
+      comparesStamps: comparesStamps, scratch: scratch, limits: .init())
   }
 
   init(
-    of subject: Subject, layout: RecordLayout, horizon: Int64, scratch: ScratchFiles,
-    limits: EntrySorter.Limits
-  ) throws(FileSinkError) {
-    self.columns = try ComparedColumns(layout)
+    of subject: Subject, layout: RecordLayout, horizon: Int64, excluding: Set<String> = [],
+    comparesStamps: Bool = false, scratch: ScratchFiles, limits: EntrySorter.Limits
+  ) throws {
+    self.subject = subject
+    self.entity = layout.entity
+    self.comparesStamps = comparesStamps
+    self.columns = try ComparedColumns(layout, excluding: excluding)
     self.options = NDJSONOptions(int64AsStrings: subject.int64AsStrings)
     self.scratch = scratch
     self.limits = limits
@@ -87,35 +102,56 @@ public final class FilesVerification {
     self.sorter = EntrySorter(scratch, limits: limits)
     self.candidates = Candidates(scratch)
     self.copy = try FileCopy.read(
-      FileCopy.Source(
-        directory: subject.directory, pipeline: subject.pipeline, entity: layout.entity,
-        topic: subject.topic, org: subject.org, state: subject.state),
-      self.columns, scratch: scratch, limits: limits)
+      FileCopy.Source(subject, entity: layout.entity), self.columns, scratch: scratch,
+      limits: limits)
+    self.comparison.latest = Self.latest
   }
+
+  /// How much the clocks of the org and of this machine may differ, in milliseconds.
+  private static let clockTolerance: Int64 = 5 * 60 * 1000
+
+  private static var latest: Int64 { UTCTime.now() + Self.clockTolerance }
 
   // MARK: All records
 
-  /// Takes records of the whole object, in rows of the layout.
-  public func take(_ batch: RecordBatch) throws {
-    try self.forEachRecord(of: batch) { id, bytes in try self.append(id, bytes) }
+  /// Takes records of the whole object, in rows of the layout, and those that have no row.
+  public func take(_ batch: RecordBatch, omitted: [OmittedRecord] = []) throws {
+    self.receivedCount += omitted.count
+    try self.forEachRecord(of: batch) { id, bytes in
+      self.receivedCount += 1
+      try self.append(id, bytes)
+    }
+    for record in omitted {
+      self.omissions.add(record)
+      guard let id = record.recordID else {
+        self.unnamed[record.kind == .refused ? .refusedMissing : .unreadableMissing, default: 0] +=
+          1
+        continue
+      }
+      try self.append(Array(id.utf8), Self.patch(of: record))
+    }
+  }
+
+  private static func patch(of record: OmittedRecord) -> [UInt8] {
+    var patch = RecordPatch(.update)
+    switch record.kind {
+    case .leftOut: patch.flags.insert(.isLeftOut)
+    case .refused: patch.flags.insert(.isRefused)
+    case .unreadable: patch.flags.insert(.isUnreadable)
+    }
+    patch.time = record.stamp ?? Int64.min
+    var bytes: [UInt8] = []
+    patch.append(to: &bytes)
+    return bytes
   }
 
   /// Forgets the records so far, because all are read again.
   public func startOver() {
     self.sorter = EntrySorter(self.scratch, limits: self.limits)
-    self.unreadableCount = 0
+    self.unnamed = [:]
+    self.omissions = OmissionReasons()
+    self.receivedCount = 0
     self.absent = []
-  }
-
-  /// Counts a record of the org that cannot become a row.
-  public func noteUnreadable(_ recordID: String?) throws {
-    self.unreadableCount += 1
-    guard let recordID, self.records == nil else { return }
-    var patch = RecordPatch(.update)
-    patch.flags.insert(.isUnreadable)
-    var bytes: [UInt8] = []
-    patch.append(to: &bytes)
-    try self.append(Array(recordID.utf8), bytes)
   }
 
   private func append(_ id: [UInt8], _ bytes: [UInt8]) throws(FileSystemError) {
@@ -139,12 +175,13 @@ public final class FilesVerification {
     func end() throws {
       guard !id.isEmpty else { return }
       try cursor.advance(to: id) { try self.judgeExtra($0, $1) }
-      let outcome = self.comparison.outcome(of: record, copy: cursor.value(of: id))
-      // These were counted when they arrived.
-      if outcome != .unreadable { self.tally[outcome, default: 0] += 1 }
-      if outcome == .missing || outcome == .differing {
-        try self.candidates.append(
-          .init(id: id, .pass, outcome, self.comparison.fields.sorted()))
+      let outcome = self.comparison.outcome(
+        of: record, copy: cursor.value(of: id), comparesStamps: self.comparesStamps)
+      self.total += 1
+      if outcome.isDrift {
+        try self.candidates.append(.init(id: id, outcome, self.comparison.fields.sorted()))
+      } else {
+        self.tally[outcome, default: 0] += 1
       }
     }
     while try reader.next() {
@@ -163,27 +200,32 @@ public final class FilesVerification {
 
   private func judgeExtra(_ id: [UInt8], _ copy: [UInt8]) throws(FileSystemError) {
     let outcome = self.comparison.outcomeOfMissing(copy: copy, asked: false)
-    self.tally[outcome, default: 0] += 1
-    if outcome == .extra { try self.candidates.append(.init(id: id, .pass, outcome, [])) }
+    if outcome == .gone { return }
+    self.total += 1
+    if outcome == .extra {
+      try self.candidates.append(.init(id: id, outcome, []))
+    } else {
+      self.tally[outcome, default: 0] += 1
+    }
   }
 
   // MARK: Some records
 
-  /// IDs of randomly chosen records that do not differ so far.
+  /// IDs of randomly chosen records that are equal so far.
   public func sample(_ count: Int) throws -> [String] {
     guard let records = self.records else { preconditionFailure("a sample before the pass") }
     let reader = try records.reader()
-    let candidates = self.candidates.entries()
-    var candidate = try candidates.next()
+    let cursor = CopyCursor(self.copy)
     var chosen: [[UInt8]] = []
     var seen = 0
-    var last: [UInt8] = []
-    while try reader.next() {
-      let id = Array(reader.key.dropLast(Self.sequenceByteCount))
-      if id == last { continue }
-      last = id
-      while let known = candidate, known.id.precedes(id) { candidate = try candidates.next() }
-      if candidate?.id == id { continue }
+    var id: [UInt8] = []
+    var record: [UInt8] = []
+    func consider() throws {
+      guard !id.isEmpty else { return }
+      try cursor.advance(to: id) { _, _ in }
+      let outcome = self.comparison.outcome(
+        of: record, copy: cursor.value(of: id), comparesStamps: self.comparesStamps)
+      guard outcome == .equal else { return }
       seen += 1
       if chosen.count < count {
         chosen.append(id)
@@ -191,33 +233,68 @@ public final class FilesVerification {
         chosen[place] = id
       }
     }
+    while try reader.next() {
+      let key = reader.key.dropLast(Self.sequenceByteCount)
+      if !key.elementsEqual(id) {
+        try consider()
+        id = Array(key)
+      }
+      record = reader.value
+    }
+    try consider()
     chosen.sort { $0.precedes($1) }
     self.cursor = CopyCursor(self.copy)
     return chosen.map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// Compares records of the sample, which come in the order of `sample`.
-  public func takeSample(_ batch: RecordBatch) throws {
+  public func takeSample(_ batch: RecordBatch, omitted: [OmittedRecord] = []) throws {
     guard let cursor = self.cursor else { preconditionFailure("records of no sample") }
-    let records = try self.records(of: batch)
+    let records = try self.records(of: batch, omitted)
     for (id, record) in records.sorted(by: { $0.key.precedes($1.key) }) {
       self.sampledCount += 1
       try cursor.advance(to: id) { _, _ in }
       let outcome = self.comparison.outcome(of: record, copy: cursor.value(of: id))
-      guard outcome == .missing || outcome == .differing else { continue }
-      self.sampleCandidateCount += 1
-      try self.candidates.append(
-        .init(id: id, .sample, outcome, self.comparison.fields.sorted()))
+      guard outcome != .equal else { continue }
+      self.unequalSampleCount += 1
+      if outcome.isDrift {
+        try self.candidates.append(.init(id: id, outcome, self.comparison.fields.sorted()))
+      } else {
+        self.settled[outcome, default: 0] += 1
+      }
     }
   }
 
-  private func records(of batch: RecordBatch) throws -> [[UInt8]: [UInt8]] {
+  private func records(
+    of batch: RecordBatch, _ omitted: [OmittedRecord]
+  ) throws -> [[UInt8]: [UInt8]] {
     var records: [[UInt8]: [UInt8]] = [:]
+    for record in omitted {
+      self.omissions.add(record)
+      if let id = record.recordID { records[Array(id.utf8)] = Self.patch(of: record) }
+    }
     try self.forEachRecord(of: batch) { records[$0] = $1 }
     return records
   }
 
   // MARK: Candidates
+
+  /// More IDs than this are not remembered.
+  private static let maxRememberedCount = 200_000
+
+  /// Reads from the files of today what they say of the records that still differ.
+  public func lookAgain() throws {
+    var ids: Set<[UInt8]>? = []
+    let entries = self.candidates.entries()
+    while let known = ids?.count, let entry = try entries.next() {
+      if known < Self.maxRememberedCount { ids?.insert(entry.id) } else { ids = nil }
+    }
+    self.copy = try FileCopy.read(
+      FileCopy.Source(self.subject, entity: self.entity), self.columns, ids: ids,
+      scratch: self.scratch, limits: self.limits)
+    self.comparison.latest = Self.latest
+    self.cursor = nil
+  }
 
   /// Some of the records that still differed when they were last read; empty at the end of the
   /// round.
@@ -232,8 +309,10 @@ public final class FilesVerification {
   /// could not be read.
   ///
   /// - Parameter missing: IDs that were found neither as records nor in the recycle bin.
-  public func takeAgain(_ batch: RecordBatch, missing: [String]) throws {
-    let records = try self.records(of: batch)
+  public func takeAgain(
+    _ batch: RecordBatch, missing: [String], omitted: [OmittedRecord] = []
+  ) throws {
+    let records = try self.records(of: batch, omitted)
     let missing = Set(missing)
     var cursor = self.cursor
     for entry in self.asked {
@@ -310,12 +389,14 @@ public final class FilesVerification {
   /// The findings, with some IDs of each kind.
   public func findings(idLimit: Int) throws -> CopyFindings {
     var findings = CopyFindings()
-    findings.tooYoung = self.tally[.young] ?? 0
-    findings.marked = self.tally[.marked] ?? 0
-    findings.equal = (self.tally[.equal] ?? 0) - self.sampleCandidateCount
+    for counts in [self.tally, self.settled, self.unnamed] {
+      for (outcome, count) in counts { findings.add(count, kind: outcome.kind) }
+    }
+    findings.equal -= self.unequalSampleCount
     findings.sampled = self.sampledCount
-    findings.unreadable = self.unreadableCount
-    for (outcome, count) in self.settled { findings.add(count, kind: outcome.kind) }
+    findings.total = self.total + self.unnamed.values.reduce(0, +)
+    findings.received = self.receivedCount
+    findings.omissions = self.omissions
     var fields: [Int: CopyFindings.Field] = [:]
     let entries = self.candidates.entries()
     while let entry = try entries.next() {

@@ -1,7 +1,8 @@
 /// The outcome of comparing a record of the org with the files' state of it.
 struct RecordComparison {
   enum Outcome: UInt8 {
-    case equal, young, marked, missing, differing, extra, notFound, unreadable
+    case equal, young, marked, outdated, missing, differing, extra, notFound, leftOut, outside
+    case refused, refusedMissing, unreadable, unreadableMissing
     /// Deleted in both.
     case gone
 
@@ -11,11 +12,17 @@ struct RecordComparison {
       case .equal: "equal"
       case .young: "young"
       case .marked: "marked"
+      case .outdated: "outdated"
       case .missing: "missing"
       case .differing: "differing"
       case .extra: "extra"
       case .notFound: "not_found"
+      case .leftOut: "left_out"
+      case .outside: "outside"
+      case .refused: "refused"
+      case .refusedMissing: "refused_missing"
       case .unreadable: "unreadable"
+      case .unreadableMissing: "unreadable_missing"
       case .gone: "gone"
       }
     }
@@ -23,14 +30,23 @@ struct RecordComparison {
     /// Whether the outcome is drift if it remains.
     var isDrift: Bool {
       switch self {
-      case .missing, .differing, .extra, .notFound: true
-      case .equal, .young, .marked, .unreadable, .gone: false
+      case .missing, .differing, .extra, .notFound, .outside: true
+      case .equal, .young, .marked, .outdated, .leftOut, .refused, .refusedMissing, .unreadable,
+        .unreadableMissing, .gone:
+        false
       }
     }
   }
 
+  /// How much later a record's `SystemModstamp` may be than the time of its last change, in
+  /// milliseconds.
+  private static let stampTolerance: Int64 = 5000
+
   /// Milliseconds since 1970; later changes are not compared.
   let horizon: Int64
+  /// Later times in the copy are in the future, which is wrong, and do not keep a record from being
+  /// judged; milliseconds since 1970.
+  var latest = Int64.max
   /// The differing columns, for the outcome `differing`.
   private(set) var fields: [Int] = []
   /// For each column, its value in the org's record; empty for null and if it was not read.
@@ -48,33 +64,38 @@ struct RecordComparison {
   /// - Parameters:
   ///   - record: the record as it was read, as a patch.
   ///   - copy: the files' state of the record; nil if they have none.
-  mutating func outcome(of record: [UInt8], copy: [UInt8]?) -> Outcome {
+  ///   - comparesStamps: a record changed after the last change in the files differs.
+  mutating func outcome(
+    of record: [UInt8], copy: [UInt8]?, comparesStamps: Bool = false
+  ) -> Outcome {
     self.fields.removeAll(keepingCapacity: true)
     let read = RecordPatch(record)
-    if read.flags.contains(.isUnreadable) { return .unreadable }
     let state = copy.map { RecordPatch($0) }
     // The copy was folded before the record was read, so it cannot be newer. A copy that seems
     // newer was edited, and is compared.
     if read.time >= self.horizon { return .young }
     let isLive = state.map { $0.effect != .deletion } ?? false
+    if read.flags.contains(.isLeftOut) { return isLive ? .outside : .leftOut }
+    if read.flags.contains(.isRefused) { return isLive ? .refused : .refusedMissing }
+    if read.flags.contains(.isUnreadable) { return isLive ? .unreadable : .unreadableMissing }
     let isStale = state?.flags.contains(.isStale) ?? false
     if read.effect == .deletion {
       guard isLive else { return .gone }
-      return isStale ? .marked : .extra
+      return isStale ? .outdated : .extra
     }
     guard isLive, let state, let copy else { return .missing }
-    if isStale { return .marked }
     let isPartial = Self.isPartial(state)
     let hasStaleCells = self.findDifferences(record, copy, isPartial: isPartial)
-    if !self.fields.isEmpty { return .differing }
-    return isPartial || hasStaleCells ? .marked : .equal
+    let isLate = comparesStamps && read.time - Self.stampTolerance > state.time
+    if !self.fields.isEmpty || isLate { return isStale ? .outdated : .differing }
+    return isStale || isPartial || hasStaleCells ? .marked : .equal
   }
 
   /// The outcome for a record of the files that the org does not have.
   func outcomeOfMissing(copy: [UInt8]?, asked: Bool) -> Outcome {
     guard let copy else { return .gone }
     let state = RecordPatch(copy)
-    if state.time >= self.horizon { return .young }
+    if state.time >= self.horizon, state.time <= self.latest { return .young }
     if state.effect == .deletion { return .gone }
     if state.flags.contains(.isStale) || Self.isPartial(state) { return .marked }
     return asked ? .notFound : .extra

@@ -33,6 +33,10 @@ struct RecordPatch: Equatable {
     static let isPartial = Self(rawValue: 4)
     /// A record that the org has, but whose values cannot be written.
     static let isUnreadable = Self(rawValue: 8)
+    /// A record that a condition of a stage leaves out.
+    static let isLeftOut = Self(rawValue: 16)
+    /// A record that a stage refuses.
+    static let isRefused = Self(rawValue: 32)
   }
 
   enum CellState: UInt8 {

@@ -52,6 +52,14 @@ final class RowExpression {
   /// The columns that the expression reads.
   var readColumns: [Column] { self.program.columns.map { self.columns[$0] } }
 
+  /// The expression as a condition.
+  ///
+  /// - Parameter keepsReads: records that were read pass conditions on how they were changed.
+  func condition(keepsReads: Bool) -> StageCondition {
+    StageCondition(
+      slots: Set(self.readColumns.flatMap(\.slots)), dropsReads: self.readsChange && !keepsReads)
+  }
+
   /// Who changed a record, how, and which of its fields.
   private static let changeSlots: Set<Int> = [
     MetadataSlot.changeType, MetadataSlot.changeOrigin, MetadataSlot.commitUser,

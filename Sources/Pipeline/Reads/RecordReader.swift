@@ -69,6 +69,8 @@ public enum ReadSignal {
   case retrying(object: Int, SourceFailure, delay: Duration)
   /// The pass waits for something that can take long, described as in "waiting for …".
   case waiting(object: Int, String)
+  /// The org is still working on a job of a pass, which has this many rows so far.
+  case underWay(object: Int, job: String, recordCount: Int)
   /// The pass cannot continue in this run.
   case failed(object: Int, SourceFailure)
 }

@@ -170,6 +170,7 @@ extension PipelineRunner {
       self.onRetry?(self.reads[index].object.topic, failure, delay)
     case .waiting(let index, let what):
       self.onWaiting?(self.reads[index].object.topic, what)
+    case .underWay: return true
     case .failed(let index, let failure): self.end(read: index, failure: failure, now: now)
     }
     self.statistics.reads.note(self.reads[signal.object].pass)
@@ -231,7 +232,7 @@ extension ReadSignal {
     case .progress(let object, _), .records(let object, _, _), .retrying(let object, _, _),
       .waiting(let object, _), .failed(let object, _), .unreadable(let object, _, _),
       .found(let object, _, _, _, _),
-      .notAsked(let object, _, _, _):
+      .notAsked(let object, _, _, _), .underWay(let object, _, _):
       object
     }
   }

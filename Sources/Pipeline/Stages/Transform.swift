@@ -46,6 +46,10 @@ public protocol Transform {
   /// for them.
   func bringsRows(of input: RecordLayout) -> Bool
 
+  /// By what the stage leaves out rows of a layout that it has made; nil if it leaves out none, or
+  /// another stage decides.
+  func condition(for output: RecordLayout) throws -> StageCondition?
+
   /// Columns that the configuration names; nil for a stage that names none.
   var namedColumns: NamedColumns? { get }
 
@@ -71,10 +75,24 @@ extension Transform {
   public var readsAcrossColumns: Bool { false }
   public func maskedSlots(of output: RecordLayout) -> Set<Int> { [] }
   public func bringsRows(of input: RecordLayout) -> Bool { true }
+  public func condition(for output: RecordLayout) throws -> StageCondition? { nil }
   public var namedColumns: NamedColumns? { nil }
   public var memoryName: String? { nil }
   public func memory(ofTopic topic: String) -> JSONValue? { nil }
   public func recall(_ memory: JSONValue, ofTopic topic: String) throws {}
+}
+
+/// By what a stage decides which rows it keeps.
+public struct StageCondition: Sendable {
+  /// The slots that it reads.
+  public var slots: Set<Int>
+  /// It drops records that were read, because how they were changed is not known.
+  public var dropsReads: Bool
+
+  public init(slots: Set<Int>, dropsReads: Bool) {
+    self.slots = slots
+    self.dropsReads = dropsReads
+  }
 }
 
 /// The memory of stages, by `sink/stage`, or by `stage` for stages of the whole pipeline; a second

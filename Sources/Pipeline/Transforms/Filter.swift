@@ -60,6 +60,11 @@ public final class Filter: ConfiguredTransform {
     return input
   }
 
+  public func condition(for output: RecordLayout) throws -> StageCondition? {
+    try self.condition.compiled(for: output, stage: Self.type).condition(
+      keepsReads: self.keepsReads)
+  }
+
   public func apply(to batch: RecordBatch) throws {
     let expression = try self.condition.compiled(for: batch.layout, stage: Self.type)
     batch.keepRows { row, event in

@@ -168,6 +168,16 @@ public final class Route: ConfiguredTransform {
 
   private static let entityColumn = "_entity"
 
+  public func condition(for output: RecordLayout) throws -> StageCondition? {
+    let conditions = try self.rules.compactMap {
+      try $0.condition?.compiled(for: output, stage: Self.type)
+        .condition(keepsReads: self.keepsReads)
+    }
+    return StageCondition(
+      slots: conditions.reduce(into: []) { $0.formUnion($1.slots) },
+      dropsReads: conditions.contains(where: \.dropsReads))
+  }
+
   public func apply(to batch: RecordBatch) throws {
     guard let slot = batch.layout.routeSlot else {
       preconditionFailure("\(batch.layout.origin): a layout that this stage has not made")

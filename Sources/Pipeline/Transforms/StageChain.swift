@@ -115,11 +115,20 @@ public final class StageChain {
     self.stages.contains { $0 is Filter || $0 is RouteFilter }
   }
 
+  /// The conditions by which stages leave out rows of a layout, with the stages for messages.
+  package func conditions(
+    of input: RecordLayout
+  ) throws -> [(stage: String, condition: StageCondition)] {
+    try zip(self.stages.indices, self.outputs(of: input)).compactMap { index, output in
+      try self.stages[index].condition(for: output).map { (self.name(ofStage: index), $0) }
+    }
+  }
+
   /// Events that stages could not process since the last call.
   package func takeRefusedEvents() -> [RefusedEvent] { self.refusals.takeEvents() }
 
   /// Records that were read and that stages could not process since the last call.
-  func takeUnreadable() -> [UnreadableRecord] { self.refusals.takeRecords() }
+  package func takeUnreadable() -> [UnreadableRecord] { self.refusals.takeRecords() }
 
   /// Gives the stages the values of the run. Called once, before the first layout.
   public func begin(_ run: RunValues) {

@@ -13,12 +13,9 @@ struct StageRefusals {
       let event = batch.events[refusal.event]
       let reason = "\(stage): \(refusal.reason)"
       if event.kind == .snapshot {
-        var recordID: [UInt8] = []
-        batch.appendRecordIDs(of: event, to: &recordID)
         self.records.append(
           UnreadableRecord(
-            recordID: recordID.isEmpty ? nil : String(decoding: recordID, as: UTF8.self),
-            stamp: event.commitTimestamp, reason: reason))
+            recordID: batch.recordID(of: event), stamp: event.commitTimestamp, reason: reason))
       } else {
         self.events.append(
           RefusedEvent(

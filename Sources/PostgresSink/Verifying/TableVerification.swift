@@ -9,34 +9,21 @@ package import PostgresClient
 /// `noteForRepair`. Used by one thread at a time; needs its own session, so a pooler in transaction
 /// mode does not work.
 package final class TableVerification {
-  /// Counts by outcome.
-  package struct Tally: Sendable, Equatable {
-    package var equal = 0
-    package var young = 0
-    package var marked = 0
-
-    mutating func add(_ count: Int, _ kind: String) {
-      switch kind {
-      case "equal": self.equal += count
-      case "young": self.young += count
-      case "marked": self.marked += count
-      default: break
-      }
-    }
-  }
-
   package let table: VerifiedTable
   private let connection: PostgresConnection
   private let encoder: CopyEncoder
   private let statements: VerificationStatements
   private var buffer: RowBuffer
-  private var records: [String: Tally] = [:]
+  /// Records without a row that have not been compared yet.
+  private var omitted: [OmittedRecord] = []
+  private var omissions = OmissionReasons()
+  /// Records without an ID, by kind.
+  private var unnamed: [String: Int] = [:]
+  private var receivedCount = 0
   /// The number of randomly chosen records whose values were compared.
   private var sampled = 0
   /// Columns that some records lacked.
   private var absent: Set<Int> = []
-  private var unreadable: Set<String> = []
-  private var unreadableCount = 0
 
   private static let maxRows = 10_000
   private static let maxBytes = 8 << 20
@@ -44,8 +31,9 @@ package final class TableVerification {
   /// - Parameters:
   ///   - layout: the layout of the records after all stages.
   ///   - horizon: milliseconds since 1970; later changes are not compared.
+  ///   - comparesStamps: `SystemModstamp` shows changes, because no field of the layout does.
   package init(
-    _ table: VerifiedTable, layout: RecordLayout, horizon: Int64,
+    _ table: VerifiedTable, layout: RecordLayout, horizon: Int64, comparesStamps: Bool = false,
     over connection: PostgresConnection
   ) throws(PostgresError) {
     self.table = table
@@ -54,7 +42,8 @@ package final class TableVerification {
       layout: layout, tables: table.tables,
       numericHasInfinity: connection.serverVersion >= 140_000)
     self.buffer = RowBuffer(columnCount: table.tables.dataColumns.count)
-    self.statements = VerificationStatements(table, horizon: horizon)
+    self.statements = VerificationStatements(
+      table, horizon: horizon, comparesStamps: comparesStamps)
     do throws(PostgresError) {
       try connection.execute(self.statements.create)
     } catch {
@@ -87,10 +76,13 @@ package final class TableVerification {
 
   // MARK: All records
 
-  /// Takes records of the whole object, in rows of the layout.
-  package func take(_ batch: RecordBatch) throws {
-    try self.encode(batch)
-    if self.buffer.rows.count >= Self.maxRows || self.buffer.byteCount >= Self.maxBytes {
+  /// Takes records of the whole object, in rows of the layout, and those that have no row.
+  package func take(_ batch: RecordBatch, omitted: [OmittedRecord] = []) throws {
+    self.receivedCount += omitted.count + batch.events.count { $0.rowCount > 0 }
+    try self.encode(batch, omitted)
+    if self.buffer.rows.count + self.omitted.count >= Self.maxRows
+      || self.buffer.byteCount >= Self.maxBytes
+    {
       try self.compare(.pass)
     }
   }
@@ -98,45 +90,37 @@ package final class TableVerification {
   /// Forgets the records so far, because all are read again.
   package func startOver() throws(PostgresError) {
     self.buffer.removeAll()
-    self.records = [:]
-    self.unreadable = []
-    self.unreadableCount = 0
+    self.omitted = []
+    self.omissions = OmissionReasons()
+    self.unnamed = [:]
+    self.receivedCount = 0
     try self.connection.execute(VerificationStatements.forget)
-  }
-
-  /// Counts a record of the org that cannot become a row.
-  package func noteUnreadable(_ recordID: String?) {
-    self.unreadableCount += 1
-    if let recordID { self.unreadable.insert(recordID) }
   }
 
   /// Called after all records. Finds rows without a record.
   package func finishPass() throws {
     try self.compare(.pass)
     try self.inTransaction {
-      try self.connection.query(
-        "INSERT INTO \(VerificationStatements.seen) SELECT unnest($1::text[])",
-        [SQLArray.literal(self.unreadable)])
       try self.connection.execute("ANALYZE \(VerificationStatements.seen)")
-      try self.count(self.connection.query(self.statements.findExtra), "table")
+      try self.connection.execute(self.statements.findExtra)
     }
   }
 
   // MARK: Some records
 
-  /// IDs of randomly chosen records that do not differ so far.
+  /// IDs of randomly chosen records that are equal so far.
   package func sample(_ count: Int) throws(PostgresError) -> [String] {
     let result = try self.connection.query(
       """
-      SELECT id FROM \(VerificationStatements.seen) AS s WHERE NOT EXISTS (SELECT FROM \
-      \(VerificationStatements.candidates) AS k WHERE k.id = s.id) ORDER BY random() LIMIT \(count)
+      SELECT id FROM \(VerificationStatements.seen) WHERE kind = 'equal' ORDER BY random() \
+      LIMIT \(count)
       """)
     return (0..<result.rowCount).compactMap { result[$0, 0] }
   }
 
   /// Compares records of the sample.
-  package func takeSample(_ batch: RecordBatch) throws {
-    try self.encode(batch)
+  package func takeSample(_ batch: RecordBatch, omitted: [OmittedRecord] = []) throws {
+    try self.encode(batch, omitted)
     try self.compare(.sample)
   }
 
@@ -163,9 +147,10 @@ package final class TableVerification {
   ///
   /// - Parameter missing: IDs that were found neither as records nor in the recycle bin.
   package func takeAgain(
-    _ batch: RecordBatch, asked: [String], missing: [String], round: Int
+    _ batch: RecordBatch, asked: [String], missing: [String], omitted: [OmittedRecord] = [],
+    round: Int
   ) throws {
-    try self.encode(batch)
+    try self.encode(batch, omitted)
     try self.inTransaction("; \(DeltaTable.planSettings)") {
       try self.connection.query(
         """
@@ -178,6 +163,9 @@ package final class TableVerification {
     }
   }
 
+  /// Rows are always compared as they are now.
+  package func lookAgain() {}
+
   /// Makes runs read the differing records again.
   package func noteForRepair() throws(PostgresError) {
     try self.connection.transaction { () throws(PostgresError) in
@@ -187,33 +175,36 @@ package final class TableVerification {
 
   // MARK: Rows
 
-  private func encode(_ batch: RecordBatch) throws {
+  private func encode(_ batch: RecordBatch, _ omitted: [OmittedRecord]) throws {
+    var omitted = omitted
     for index in batch.events.indices where batch.events[index].rowCount > 0 {
       let event = batch.events[index]
       do throws(RejectedValue) {
         try self.encoder.append(event: index, of: batch, to: &self.buffer)
       } catch {
-        self.noteUnreadable(CopyEncoder.recordIDs(of: event, in: batch).first ?? nil)
+        omitted.append(
+          OmittedRecord(
+            .unreadable, recordID: CopyEncoder.recordIDs(of: event, in: batch).first ?? nil,
+            stamp: event.commitTimestamp, reason: "\(error)"))
+      }
+    }
+    for record in omitted {
+      self.omissions.add(record)
+      if record.recordID == nil {
+        self.unnamed["\(record.kind.rawValue)_missing", default: 0] += 1
+      } else {
+        self.omitted.append(record)
       }
     }
   }
 
   private func compare(_ origin: VerificationStatements.Origin) throws {
-    guard !self.buffer.rows.isEmpty else { return }
+    let count = self.buffer.rows.count + self.omitted.count
+    guard count > 0 else { return }
     try self.inTransaction("; \(DeltaTable.planSettings)") {
-      if origin == .sample { self.sampled += self.buffer.rows.count }
+      if origin == .sample { self.sampled += count }
       let columns = try self.copyBuffer()
-      try self.count(
-        self.connection.query(self.statements.compare(origin, columns: columns)), origin.rawValue)
-    }
-  }
-
-  private func count(_ result: TextResult, _ origin: String) throws {
-    for row in 0..<result.rowCount {
-      guard let kind = result[row, 0], let count = result.number(row, 1).map(Int.init) else {
-        continue
-      }
-      self.records[origin, default: Tally()].add(count, kind)
+      try self.connection.execute(self.statements.compare(origin, columns: columns))
     }
   }
 
@@ -221,17 +212,21 @@ package final class TableVerification {
   ///
   /// - Returns: places of the columns that all rows have.
   private func copyBuffer() throws -> [Int] {
-    defer { self.buffer.removeAll() }
+    defer {
+      self.buffer.removeAll()
+      self.omitted = []
+    }
     var counts = Array(repeating: 0, count: self.buffer.columnCount)
     try self.connection.copyIn(self.statements.copy) { writer in
       var row = CopyRow()
       var cellOfColumn = Array(repeating: -1, count: self.buffer.columnCount)
       for source in self.buffer.rows {
         for index in source.cells { cellOfColumn[Int(self.buffer.cells[index].column)] = index }
-        row.begin(fieldCount: 3 + self.table.columns.count)
+        row.begin(fieldCount: 4 + self.table.columns.count)
         row.value(self.buffer.bytes[source.recordID])
         row.time(source.read?.stamp)
         row.value(source.change == .readDeletion)
+        row.null()
         for column in self.table.columns {
           let index = cellOfColumn[column]
           guard index >= 0, !self.buffer.cells[index].isNull else {
@@ -248,6 +243,16 @@ package final class TableVerification {
           if source.change != .readDeletion { counts[column] += 1 }
           cellOfColumn[column] = -1
         }
+        try row.send(to: &writer)
+      }
+      for record in self.omitted {
+        guard let id = record.recordID else { continue }
+        row.begin(fieldCount: 4 + self.table.columns.count)
+        row.value(id.utf8)
+        row.time(record.stamp)
+        row.value(false)
+        row.value(record.kind.rawValue.utf8)
+        for _ in self.table.columns { row.null() }
         try row.send(to: &writer)
       }
     }
@@ -281,22 +286,17 @@ package final class TableVerification {
   /// The findings, with some IDs of each kind.
   package func findings(idLimit: Int) throws(PostgresError) -> CopyFindings {
     var findings = CopyFindings()
-    let total = self.records.values
-    findings.tooYoung = total.reduce(0) { $0 + $1.young }
-    findings.marked = total.reduce(0) { $0 + $1.marked }
-    findings.equal = self.records["pass"]?.equal ?? 0
     findings.sampled = self.sampled
-    findings.unreadable = self.unreadableCount
-    // The pass has also counted the records of the sample.
-    findings.tooYoung -= self.records["sample"]?.young ?? 0
-    findings.marked -= self.records["sample"]?.marked ?? 0
+    findings.received = self.receivedCount
+    findings.omissions = self.omissions
+    let total = try self.connection.query(VerificationStatements.total)
+    findings.total =
+      Int(total.number(0, 0) ?? 0) + self.unnamed.values.reduce(0, +)
+    for (kind, count) in self.unnamed { findings.add(count, kind: kind) }
     let outcomes = try self.connection.query(VerificationStatements.outcomes)
     for row in 0..<outcomes.rowCount {
-      guard let count = outcomes.number(row, 2).map(Int.init) else { continue }
-      if outcomes[row, 0] == VerificationStatements.Origin.sample.rawValue {
-        findings.equal -= count
-      }
-      findings.add(count, kind: outcomes[row, 1] ?? "")
+      guard let count = outcomes.number(row, 1).map(Int.init) else { continue }
+      findings.add(count, kind: outcomes[row, 0] ?? "")
     }
     let records = try self.connection.query(VerificationStatements.records(limit: idLimit))
     for row in 0..<records.rowCount {

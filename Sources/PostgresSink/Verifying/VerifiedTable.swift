@@ -15,12 +15,14 @@ package struct VerifiedTable {
 extension TableCatalog {
   /// The table as it is, without changing anything.
   ///
-  /// - Parameter layout: after all stages.
+  /// - Parameters:
+  ///   - layout: after all stages.
+  ///   - excluding: names of fields that are not compared.
   /// - Returns: nil when the entity has no current table yet.
   /// - Throws: `PostgresError` (configuration) for tables that do not fit, or whose rows the role cannot
   ///   all see.
   package func verifiedTable(
-    for layout: RecordLayout, over connection: PostgresConnection
+    for layout: RecordLayout, excluding: Set<String> = [], over connection: PostgresConnection
   ) throws(PostgresError) -> VerifiedTable? {
     let mapping = try TableMapping(layout, self.configuration)
     var state = try self.emptyState(of: mapping)
@@ -47,6 +49,9 @@ extension TableCatalog {
       }
       columns.append(index)
     }
+    let isExcluded = { (path: String) in
+      excluding.contains(String(path.prefix { $0 != "." }))
+    }
     let used = Set(columns.map { tables.dataColumns[$0].name })
     for column in found.registered where !used.contains(column.name) {
       leftOut.append(
@@ -55,7 +60,9 @@ extension TableCatalog {
           reason: "column \(SQLIdentifier.quoted(column.name)) is of no field of today's schema"))
     }
     return VerifiedTable(
-      current: current, tables: tables, columns: columns.sorted(), leftOut: leftOut)
+      current: current, tables: tables,
+      columns: columns.sorted().filter { !isExcluded(tables.dataColumns[$0].path) },
+      leftOut: leftOut.filter { !isExcluded($0.field) })
   }
 
   /// Rows that the role cannot see would count as missing.

@@ -8,14 +8,17 @@ struct VerifyCommand: AsyncParsableCommand {
     commandName: "verify",
     abstract: "Compares the copies with the org, and reports 'equal' or the differences.",
     discussion: """
-      Compares which records there are and when they were last modified (LastModifiedDate); \
-      --sample N also compares the values of N records, --full all values. What changed without \
-      LastModifiedDate is found by values only. What differs is read again, twice, a minute \
-      after the reading before; only what still differs is called drift. So it takes up to two \
-      minutes for each object in which something differs. Changes of the last minutes are too \
-      young to be judged, and records that are marked as stale or partial are counted apart. \
-      Formulas, fields that the user may not see and fields that events do not have are named and \
-      not compared. Takes no lock and is safe while a run is in progress.
+      Compares which records there are and when they were last changed (LastModifiedDate, or \
+      SystemModstamp if the copy lacks that); --sample N also compares the values of N records, \
+      --full all values. What changed without a new date is found by values only. Records that \
+      differ are read again, twice, a minute after the reading before; only what still differs is \
+      called drift. So it takes up to two minutes for each object in which something differs. \
+      Every record of the org is counted once: as equal, different or missing; as too recent to be \
+      judged; as marked as stale or partial in the copy; or as left out or refused by a stage, \
+      with the reason. A record that a filter or route leaves out now, but whose row is still in \
+      the copy, is drift. Formulas, fields that the user may not see and fields that events do \
+      not have are named and not compared. Takes no lock and is safe while a run is in progress. \
+      A wait for records without progress ends after retry.give_up_after, but not within a minute.
       Tables are compared in the database, in temporary tables: the role needs the privileges of a \
       run and TEMPORARY on the database. Files are compared if records are read into them; their \
       lines are merged by the documented rule, and sorted in files without a name in the state \
@@ -23,8 +26,8 @@ struct VerifyCommand: AsyncParsableCommand {
       --checksums asks no org: it compares every finished file with the manifest.
       Exit codes: 0 equal; 64 command line, no such sink or object, or --repair without tables; 65 \
       drift, or files that are damaged, missing or in nobody's manifest; 69 service or database \
-      unavailable; 74 a file cannot be read; 75 try again: the copy is not complete yet, nothing \
-      could be judged yet, quota, or another run holds the database and --repair is given; 77 \
+      unavailable, or no progress; 74 a file cannot be read; 75 try again: the copy is not complete \
+      yet, some of it is known to differ or was not judged, quota, or another run holds the database and --repair is given; 77 \
       login, object or database refused; 78 mistakes in the file, tables that do not fit, or \
       stages that take away columns which changes are merged by. With --repair, 65 says that there \
       was drift, and a repair that fails has the exit code of run.
@@ -77,6 +80,7 @@ struct VerifyCommand: AsyncParsableCommand {
   func run() async throws {
     let configuration = try self.options.loadOrExit()
     let secrets = configuration.secrets
+    SignalWatcher.endAtOnce()
     if self.checksums { return try self.compareFiles(configuration) }
     var request = VerifyRun.Request()
     request.entities = self.entity
@@ -98,7 +102,7 @@ struct VerifyCommand: AsyncParsableCommand {
     guard StandardStream.output.write(text) else { throw ExitCode.output.error }
     switch report.verdict {
     case .equal: return
-    case .notCompared: throw ExitCode.tryAgain.error
+    case .notCompared, .incomplete: throw ExitCode.tryAgain.error
     case .drift:
       if self.repair { try await self.repairNow(configuration) }
       throw ExitCode.data.error

@@ -44,6 +44,14 @@ final class SignalWatcher {
     }
   }
 
+  /// Lets SIGINT and SIGTERM end the process at once, which needs handlers if it is the first process
+  /// of a container. For commands that leave nothing behind; a watcher that follows replaces this.
+  static func endAtOnce() {
+    for number in [SIGINT, SIGTERM] {
+      signal(number) { number in _exit(128 + number) }
+    }
+  }
+
   private static func watch(
     _ read: Int32, on loop: EventLoop, _ onFirst: @escaping @Sendable () -> Void
   ) async throws {

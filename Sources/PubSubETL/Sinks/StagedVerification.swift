@@ -11,18 +11,23 @@ final class StagedVerification: CopyVerification {
     self.stages = stages
   }
 
-  func take(_ batch: RecordBatch) throws {
+  /// Passes a batch through the stages.
+  ///
+  /// - Returns: all records without a row: the given ones, those that the stages refuse, and those
+  ///   that any stage has left out.
+  private func apply(_ batch: RecordBatch, _ omitted: [OmittedRecord]) throws -> [OmittedRecord] {
+    try self.stages.apply(to: batch)
+    return omitted + self.stages.takeUnreadable().map { OmittedRecord(.refused, $0) }
+      + batch.leftOutRecords
+  }
+
+  func take(_ batch: RecordBatch, omitted: [OmittedRecord]) throws {
     try FileSinkError.telling {
-      try self.stages.apply(to: batch)
-      try self.base.take(batch)
+      try self.base.take(batch, omitted: self.apply(batch, omitted))
     }
   }
 
   func startOver() throws { try FileSinkError.telling { try self.base.startOver() } }
-
-  func noteUnreadable(_ recordID: String?) throws {
-    try FileSinkError.telling { try self.base.noteUnreadable(recordID) }
-  }
 
   func finishPass() throws { try FileSinkError.telling { try self.base.finishPass() } }
 
@@ -30,10 +35,9 @@ final class StagedVerification: CopyVerification {
     try FileSinkError.telling { try self.base.sample(count) }
   }
 
-  func takeSample(_ batch: RecordBatch) throws {
+  func takeSample(_ batch: RecordBatch, omitted: [OmittedRecord]) throws {
     try FileSinkError.telling {
-      try self.stages.apply(to: batch)
-      try self.base.takeSample(batch)
+      try self.base.takeSample(batch, omitted: self.apply(batch, omitted))
     }
   }
 
@@ -43,12 +47,14 @@ final class StagedVerification: CopyVerification {
     }
   }
 
+  func lookAgain() throws { try FileSinkError.telling { try self.base.lookAgain() } }
+
   func takeAgain(
-    _ batch: RecordBatch, asked: [String], missing: [String], round: Int
+    _ batch: RecordBatch, asked: [String], missing: [String], omitted: [OmittedRecord], round: Int
   ) throws {
     try FileSinkError.telling {
-      try self.stages.apply(to: batch)
-      try self.base.takeAgain(batch, asked: asked, missing: missing, round: round)
+      try self.base.takeAgain(
+        batch, asked: asked, missing: missing, omitted: self.apply(batch, omitted), round: round)
     }
   }
 

@@ -16,11 +16,20 @@ protocol VerifyingSink: ConfiguredSink {
   /// - Parameters:
   ///   - layout: of the object's records, after the stages of the pipeline.
   ///   - stages: those of the sink.
-  ///   - horizon: milliseconds since 1970; what has changed since is not judged.
   func verification(
-    of layout: RecordLayout, through stages: StageChain, horizon: Int64,
+    of layout: RecordLayout, through stages: StageChain, _ scope: CopyScope,
     _ configuration: PipelineConfiguration
   ) throws -> any CopyVerification
+}
+
+/// The parts of an object's records that are compared.
+struct CopyScope {
+  /// Milliseconds since 1970; later changes are not judged.
+  var horizon: Int64
+  /// Names of fields that are not compared.
+  var excluded: Set<String> = []
+  /// `SystemModstamp` shows which records have changed, because no field of the copy does.
+  var comparesStamps = false
 }
 
 /// A sink's description of its copies before they are compared.
@@ -41,23 +50,26 @@ struct CopyStates {
   }
 }
 
-/// A comparison under way. Records come in rows of the layout that it was begun with.
+/// A comparison in progress. Records come in rows of the layout that it was begun with; `omitted` are
+/// those that have no row.
 protocol CopyVerification: AnyObject {
   /// Takes records of the whole object.
-  func take(_ batch: RecordBatch) throws
+  func take(_ batch: RecordBatch, omitted: [OmittedRecord]) throws
   /// Forgets the records so far, because all are read again.
   func startOver() throws
-  /// A record that the org has, and that cannot become a row.
-  func noteUnreadable(_ recordID: String?) throws
   /// Called after all records.
   func finishPass() throws
   /// IDs of records chosen by chance.
   func sample(_ count: Int) throws -> [String]
-  func takeSample(_ batch: RecordBatch) throws
-  /// IDs of some of what still differed when it was last read.
+  func takeSample(_ batch: RecordBatch, omitted: [OmittedRecord]) throws
+  /// IDs of some of the records that still differed when they were last read.
   func candidates(inRound round: Int, after id: String, limit: Int) throws -> [String]
+  /// Called in each round after its wait, before its records are read.
+  func lookAgain() throws
   /// Takes candidates that were read again.
-  func takeAgain(_ batch: RecordBatch, asked: [String], missing: [String], round: Int) throws
+  func takeAgain(
+    _ batch: RecordBatch, asked: [String], missing: [String], omitted: [OmittedRecord], round: Int
+  ) throws
   func findings(idLimit: Int) throws -> CopyFindings
   /// Has what differs read again by the next run, unless the sink has a `repairObstacle`.
   func noteForRepair() throws

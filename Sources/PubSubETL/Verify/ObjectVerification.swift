@@ -12,9 +12,9 @@ import SalesforceREST
 /// in transit does not count.
 struct ObjectVerification {
   enum Depth: Equatable {
-    /// Which records there are, and when they were changed last.
+    /// Which records there are, and when they were last changed.
     case records
-    /// Besides, the values of this many records.
+    /// Also the values of this many records.
     case sample(Int)
     /// All values of all records.
     case full
@@ -28,135 +28,180 @@ struct ObjectVerification {
   let visibilityWait: Duration
   private let reader: SnapshotReader
   private let wakes: AsyncStream<Void>
+  private let wake: AsyncStream<Void>.Continuation
+  private let layout: RecordLayout
+  private var patience: OrgPatience
   /// Takes a line for standard error.
   private let remark: (String) -> Void
 
   /// Readings of what differs.
   private static let rounds = 2
-  /// The one field by which changes are found without reading values.
-  private static let changeField = "LastModifiedDate"
   /// Indexes in `reader.objects`.
   private static let (values, listing) = (0, 1)
 
+  /// How often to look how long the org has not answered.
+  private static let tick = Duration.seconds(1)
+
+  /// - Parameters:
+  ///   - listed: whether to read a column when values are not compared.
+  ///   - patience: for how long to wait for records.
   init(
-    _ object: ReadObject, _ depth: Depth, stages: StageChain, _ verification: any CopyVerification,
-    client: RESTClient, reserve: Int, visibilityWait: Duration, remark: @escaping (String) -> Void
+    _ object: ReadObject, _ depth: Depth, listed: @escaping @Sendable (Column) -> Bool,
+    stages: StageChain, _ verification: any CopyVerification, client: RESTClient, reserve: Int,
+    visibilityWait: Duration, retry: RetrySchedule, patience: OrgPatience,
+    remark: @escaping (String) -> Void
   ) {
+    self.layout = object.layout
     self.entity = object.entity
     self.depth = depth
     self.stages = stages
     self.verification = verification
     self.visibilityWait = visibilityWait
+    self.patience = patience
     self.remark = remark
     var listing = object
-    listing.reads = { $0.name == Self.changeField }
+    listing.reads = listed
     var options = SnapshotReader.Options()
     options.reserve = Double(reserve) / 100
+    options.retry = retry
     // Somebody has asked for it: only what must remain for others is a limit.
     options.maxRepairCalls = .max
     let (wakes, continuation) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
     self.wakes = wakes
+    self.wake = continuation
     self.reader = SnapshotReader([object, listing], client: client, options: options) {
       continuation.yield()
     }
   }
 
+  /// - Returns: the number of records that the org returned.
   /// - Throws: what the org or the sink refuses.
-  func run() async throws {
+  mutating func run() async throws -> Int {
     let reads = Task(operation: self.reader.background)
+    let ticks = Task { [wake] in
+      while !Task.isCancelled {
+        try await ProcessClock.sleep(for: Self.tick)
+        wake.yield()
+      }
+    }
+    defer { ticks.cancel() }
     do {
-      try await self.readAll()
+      let count = try await self.readAll()
       if case .sample(let count) = self.depth { try await self.readSample(count) }
       for round in 1...Self.rounds { try await self.readCandidates(round) }
+      reads.cancel()
+      await reads.value
+      return count
     } catch {
       reads.cancel()
       await reads.value
       throw error
     }
-    reads.cancel()
-    await reads.value
   }
 
   // MARK: Readings
 
-  private func readAll() async throws {
+  private mutating func readAll() async throws -> Int {
     let index = self.depth == .full ? Self.values : Self.listing
+    self.patience.begin("the records of \(self.entity)")
     self.reader.begin(object: index, ReadPass(entity: self.entity, number: 1))
     var requestedAt: ContinuousClock.Instant?
+    var count = 0
+    /// A new request returns all records again.
+    func note(_ pass: ReadPass) throws {
+      if let former = requestedAt, let current = pass.requestedAt, former != current {
+        try self.verification.startOver()
+        count = 0
+      }
+      requestedAt = pass.requestedAt ?? requestedAt
+    }
     while true {
       switch try await self.next() {
       case .records(_, let batch, let pass):
-        try self.note(pass, &requestedAt)
-        try self.stages.apply(to: batch)
-        try self.verification.take(batch)
+        try note(pass)
+        count += batch.events.count
+        let refused = try self.apply(batch)
+        try self.verification.take(batch, omitted: refused)
         self.reader.recycle(batch)
       case .progress(_, let pass):
-        try self.note(pass, &requestedAt)
+        try note(pass)
         guard pass.state == .complete else { continue }
-        return try self.verification.finishPass()
+        try self.verification.finishPass()
+        return count
       case .unreadable(_, _, let record):
-        try self.verification.noteUnreadable(record.recordID)
-      case .found, .notAsked, .retrying, .waiting, .failed: continue
+        count += 1
+        let empty = RecordBatch(layout: self.layout)
+        _ = try self.apply(empty)
+        try self.verification.take(empty, omitted: [OmittedRecord(.unreadable, record)])
+      case .found, .notAsked, .retrying, .waiting, .underWay, .failed: continue
       }
     }
   }
 
-  /// A new request returns all records again.
-  private func note(_ pass: ReadPass, _ requestedAt: inout ContinuousClock.Instant?) throws {
-    if let former = requestedAt, let current = pass.requestedAt, former != current {
-      try self.verification.startOver()
-    }
-    requestedAt = pass.requestedAt ?? requestedAt
-  }
-
-  private func readSample(_ count: Int) async throws {
+  private mutating func readSample(_ count: Int) async throws {
     var rest = try self.verification.sample(count)[...]
     while !rest.isEmpty {
       let ids = Array(rest.prefix(RESTClient.maxRetrievedRecords))
       rest = rest.dropFirst(ids.count)
-      let (batch, _) = try await self.read(ids) {
-        try self.verification.noteUnreadable($0.recordID)
-      }
-      try self.verification.takeSample(batch)
+      let read = try await self.read(ids)
+      try self.verification.takeSample(read.batch, omitted: read.omitted)
     }
   }
 
-  private func readCandidates(_ round: Int) async throws {
+  private mutating func readCandidates(_ round: Int) async throws {
     var last = ""
     while true {
       let ids = try self.verification.candidates(
         inRound: round, after: last, limit: RESTClient.maxRetrievedRecords)
       guard let end = ids.last else { return }
-      if last.isEmpty { try await ProcessClock.sleep(for: self.visibilityWait) }
+      if last.isEmpty {
+        try await ProcessClock.sleep(for: self.visibilityWait)
+        try self.verification.lookAgain()
+      }
       last = end
-      // Unreadable records are neither in the batch nor missing.
-      let (batch, missing) = try await self.read(ids) { _ in }
-      try self.verification.takeAgain(batch, asked: ids, missing: missing, round: round)
+      let read = try await self.read(ids)
+      try self.verification.takeAgain(
+        read.batch, asked: ids, missing: read.missing, omitted: read.omitted, round: round)
     }
   }
 
-  /// Records by ID, behind the stages of the pipeline.
-  private func read(
-    _ ids: [String], onUnreadable: (UnreadableRecord) throws -> Void
-  ) async throws -> (batch: RecordBatch, missing: [String]) {
+  private struct Answer {
+    /// After the stages of the pipeline.
+    var batch: RecordBatch
+    var missing: [String]
+    var omitted: [OmittedRecord]
+  }
+
+  private mutating func read(_ ids: [String]) async throws -> Answer {
+    self.patience.begin("\(Phrase.count(ids.count, "record")) of \(self.entity)")
     self.reader.read(object: Self.values, ids: ids, store: 0)
+    var omitted: [OmittedRecord] = []
     while true {
       switch try await self.next() {
       case .found(_, _, let batch, let missing, _):
-        try self.stages.apply(to: batch)
-        return (batch, missing)
-      case .unreadable(_, _, let record): try onUnreadable(record)
-      case .records, .progress, .notAsked, .retrying, .waiting, .failed: continue
+        omitted += try self.apply(batch)
+        return Answer(batch: batch, missing: missing, omitted: omitted)
+      case .unreadable(_, _, let record): omitted.append(OmittedRecord(.unreadable, record))
+      case .records, .progress, .notAsked, .retrying, .waiting, .underWay, .failed: continue
       }
     }
   }
 
-  /// What the reader tells next; throws what ends a reading.
-  private func next() async throws -> ReadSignal {
+  /// Passes a batch through the stages of the pipeline.
+  ///
+  /// - Returns: the records that they refuse.
+  private func apply(_ batch: RecordBatch) throws -> [OmittedRecord] {
+    try self.stages.apply(to: batch)
+    return self.stages.takeUnreadable().map { OmittedRecord(.refused, $0) }
+  }
+
+  /// The reader's next signal; throws what ends a reading.
+  private mutating func next() async throws -> ReadSignal {
     var wakes = self.wakes.makeAsyncIterator()
     while true {
       guard let signal = self.reader.next() else {
+        if let words = try self.patience.look(at: ProcessClock.now) { self.remark(words) }
         _ = await wakes.next()
         try Task.checkCancellation()
         continue
@@ -164,9 +209,13 @@ struct ObjectVerification {
       switch signal {
       case .failed(_, let failure), .notAsked(_, _, let failure, _): throw failure
       case .retrying(_, let failure, let delay):
+        self.patience.excuse(delay)
         self.remark("\(failure.description); retrying in \(Phrase.duration(delay))")
-      case .waiting(_, let what): self.remark(what)
-      default: return signal
+      case .waiting: break
+      case .underWay(_, let job, let count): self.patience.note(job: job, count)
+      default:
+        self.patience.progressed()
+        return signal
       }
     }
   }

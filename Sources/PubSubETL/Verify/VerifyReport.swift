@@ -12,6 +12,9 @@ struct VerifyReport {
     var horizon: Int64 = 0
     /// The org has said through when its changes are settled.
     var hasSettledTime = true
+    /// The copy has no field that shows when a record was last changed, so its time of the last
+    /// change was compared with `SystemModstamp`.
+    var comparesStamps = false
     var findings = CopyFindings()
     var blind = BlindFields()
     /// Fields of the schema that are not read; those that are hidden are among `blind`, too.
@@ -47,8 +50,7 @@ struct VerifyReport {
   /// The worst of all tables.
   var verdict: CopyFindings.Verdict {
     let verdicts = self.entries.map(\.findings.verdict)
-    return verdicts.contains(.drift)
-      ? .drift : verdicts.contains(.notCompared) ? .notCompared : .equal
+    return [.drift, .notCompared, .incomplete].first(where: verdicts.contains) ?? .equal
   }
 }
 
@@ -76,10 +78,10 @@ extension VerifyReport {
     switch self.depth {
     case .full: "every value of every record"
     case .sample(let count):
-      "which records there are, when they were last modified, and the values of a sample of "
+      "which records there are, when they were last changed, and the values of a sample of "
         + "\(ProgressLine.grouped(Int64(count)))"
     case .records:
-      "which records there are, and when they were last modified; not their values: --full or "
+      "which records there are, and when they were last changed; not their values: --full or "
         + "--sample N compares them"
     }
   }
@@ -91,10 +93,11 @@ extension VerifyReport {
       case .equal: "equal"
       case .drift: "DRIFT"
       case .notCompared: "NOT COMPARED"
+      case .incomplete: "NOT ALL EQUAL OR NOT ALL COMPARED"
       }
     return
-      "\(verdict); \(Phrase.count(found.compared, "record")) compared, "
-      + "\(ProgressLine.grouped(Int64(found.equal))) equal, as of "
+      "\(verdict); \(Phrase.count(found.compared, "record")) of "
+      + "\(ProgressLine.grouped(Int64(found.total))) compared, \(ProgressLine.grouped(Int64(found.equal))) equal, as of "
       + UTCTime.timestamp(milliseconds: entry.horizon)
   }
 
@@ -117,15 +120,48 @@ extension VerifyReport {
         "  \(field.field): \(ProgressLine.grouped(Int64(field.count))) differing: "
           + Self.list(field.records, of: field.count))
     }
-    add(found.marked, "marked as stale, partial or waiting to be read again: not judged")
-    add(found.tooYoung, "changed since: too young to be judged")
-    add(found.unreadable, "not comparable: a value cannot be read or stored")
+    add(
+      found.outside,
+      "in the copy, but left out by a filter or route now; reading them again does not remove them",
+      "outside")
+    add(
+      found.marked,
+      "marked as stale, partial or waiting to be read again"
+        + (found.outdated > 0
+          ? ", \(ProgressLine.grouped(Int64(found.outdated))) of them missing or different: the next "
+            + "run reads them again" : ": not judged"))
+    add(found.tooYoung, "changed since: too recent to be judged")
+    add(found.leftOut, "left out by a filter or route, and not in the copy")
+    add(found.undecided, "not judged, because a condition of a stage cannot be checked")
+    add(found.refused, "refused by a stage")
+    lines += Self.lines(found, .refused)
+    add(found.unreadable, "with a value that cannot be read or stored")
+    lines += Self.lines(found, .unreadable)
+    if found.lacking > 0 {
+      lines.append(
+        "  \(ProgressLine.grouped(Int64(found.lacking))) of the refused and unreadable are missing in "
+          + "the copy")
+    }
+    add(found.gone, "deleted in both while they were compared")
+    add(found.uncounted, "not accounted for: report this as a bug")
+    if entry.comparesStamps {
+      lines.append(
+        "the copy has no comparable LastModifiedDate: SystemModstamp was compared with the time of "
+          + "the last change that the copy has")
+    }
     lines += entry.notComparable.map { "not comparable: \($0.field): \($0.reason)" }
     lines += entry.blind.lines(of: entry.entity).map { "blind: \($0)" }
     if !entry.hasSettledTime {
       lines.append("the org does not tell through when its changes are settled; its clock was used")
     }
     return lines
+  }
+
+  private static func lines(_ found: CopyFindings, _ kind: OmittedRecord.Kind) -> [String] {
+    found.omissions.all.filter { $0.kind == kind }.map { reason in
+      "  \(reason.reason): \(ProgressLine.grouped(Int64(reason.count)))"
+        + (reason.records.isEmpty ? "" : ": \(Self.list(reason.records, of: reason.count))")
+    }
   }
 
   private static func list(_ ids: [String], of count: Int) -> String {
@@ -164,15 +200,18 @@ extension VerifyReport {
       "equal": .boolean(found.verdict == .equal), "verdict": .string(found.verdict.rawValue),
       "as_of": PipelineStatus.time(entry.horizon),
       "settled_by_org": .boolean(entry.hasSettledTime),
-      "records": [
-        "compared": .integer(found.compared), "equal": .integer(found.equal),
-        "missing": .integer(found.missing), "extra": .integer(found.extra),
-        "not_found": .integer(found.notFound), "differing": .integer(found.differing),
-        "marked": .integer(found.marked), "too_young": .integer(found.tooYoung),
-        "unreadable": .integer(found.unreadable), "sampled": .integer(found.sampled),
-      ],
+      "compares_system_modstamp": .boolean(entry.comparesStamps),
+      "records": Self.counts(found),
       "missing": records("missing"), "extra": records("extra"),
       "not_found": records("not_found"), "differing": records("differing"),
+      "outside": records("outside"),
+      "omitted": .array(
+        found.omissions.all.map { reason -> JSONValue in
+          [
+            "kind": .string(reason.kind.rawValue), "reason": .string(reason.reason),
+            "count": .integer(reason.count), "records": Self.texts(reason.records),
+          ]
+        }),
       "fields": .array(
         found.fields.map { field -> JSONValue in
           [
@@ -185,6 +224,22 @@ extension VerifyReport {
           ["field": .string(field), "reason": .string(reason)]
         }),
       "blind": entry.blind.json,
+    ]
+  }
+
+  /// The classes, whose sum is `total`, and after it counts of parts of them.
+  private static func counts(_ found: CopyFindings) -> JSONValue {
+    [
+      "equal": .integer(found.equal), "missing": .integer(found.missing),
+      "extra": .integer(found.extra), "not_found": .integer(found.notFound),
+      "differing": .integer(found.differing), "outside": .integer(found.outside),
+      "left_out": .integer(found.leftOut), "refused": .integer(found.refused),
+      "unreadable": .integer(found.unreadable), "undecided": .integer(found.undecided),
+      "marked": .integer(found.marked), "too_young": .integer(found.tooYoung),
+      "gone": .integer(found.gone), "uncounted": .integer(found.uncounted),
+      "total": .integer(found.total), "compared": .integer(found.compared),
+      "outdated": .integer(found.outdated), "lacking": .integer(found.lacking),
+      "sampled": .integer(found.sampled),
     ]
   }
 

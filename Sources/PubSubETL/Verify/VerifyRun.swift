@@ -74,8 +74,7 @@ struct VerifyRun {
         entry.hasSettledTime = settled.isOfOrg
         entry.blind = BlindFields(layout, description)
         entry.unread = SnapshotPlan(layout, description).unread
-        try await self.verify(
-          object, sink, stages, client, calculated: Set(entry.blind.calculated), &entry)
+        try await self.verify(object, sink, stages, client, &entry)
         report.entries.append(entry)
       }
     }
@@ -91,20 +90,35 @@ struct VerifyRun {
 
   private func verify(
     _ object: ReadObject, _ sink: any VerifyingSink, _ stages: RunStages, _ client: RESTClient,
-    calculated: Set<String>, _ entry: inout VerifyReport.Entry
+    _ entry: inout VerifyReport.Entry
   ) async throws {
-    var object = object
+    let own = stages.chain(of: sink)
     // Calculated fields change without events, so a difference in them is not drift.
-    object.reads = { !calculated.contains($0.name) }
+    let calculated = Set(entry.blind.calculated)
+    let scope = try VerifyScope(
+      object.layout, unread: Set(entry.unread.map(\.name)), through: stages.pipeline, own)
+    var object = object
+    let isDeciding = scope.isDeciding
+    object.reads = { !calculated.contains($0.name) || isDeciding($0) }
+    entry.comparesStamps = self.request.depth != .full && !scope.hasChangeField
     let verification = try sink.verification(
-      of: try stages.pipeline.layout(for: object.layout), through: stages.chain(of: sink),
-      horizon: entry.horizon, self.configuration)
-    try await ObjectVerification(
-      object, self.request.depth, stages: stages.pipeline, verification, client: client,
-      reserve: self.configuration.repair.reserve,
-      visibilityWait: self.configuration.source.snapshot.visibilityWait, remark: self.remark
-    ).run()
+      of: try stages.pipeline.layout(for: object.layout), through: own,
+      CopyScope(
+        horizon: entry.horizon, excluded: calculated, comparesStamps: entry.comparesStamps),
+      self.configuration)
+    let retry = self.configuration.retry.schedule(follows: false)
+    var comparison = ObjectVerification(
+      object, self.request.depth, listed: scope.isListed, stages: stages.pipeline, verification,
+      client: client, reserve: self.configuration.repair.reserve,
+      visibilityWait: self.configuration.source.snapshot.visibilityWait, retry: retry,
+      patience: OrgPatience(limit: retry.giveUpAfter.map { max($0, OrgPatience.minLimit) }) {
+        ProcessClock.now
+      }, remark: self.remark)
+    let count = try await comparison.run()
     entry.findings = try verification.findings(idLimit: self.request.idLimit)
+    // A record that was lost on the way is not equal.
+    entry.findings.total += count - entry.findings.received
+    entry.findings.takeBack(undecidable: scope.undecidable)
     guard self.request.repairs, entry.findings.verdict == .drift else { return }
     if let obstacle = sink.repairObstacle { return self.remark(obstacle) }
     try verification.noteForRepair()

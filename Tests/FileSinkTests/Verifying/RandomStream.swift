@@ -48,7 +48,7 @@ struct RandomStream {
   }
 
   /// - Returns: the file's line of the manifest, ended.
-  private func writeFile(
+  func writeFile(
     of lines: [String], to directory: String, first: (epoch: Int, ordinal: Int64),
     pass: SegmentKey.Pass? = nil, isRedriven: Bool = false
   ) throws -> String {

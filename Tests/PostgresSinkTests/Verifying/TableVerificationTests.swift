@@ -110,12 +110,111 @@ struct TableVerificationTests {
     #expect(findings.tooYoung == 2)
     // Stale, its own stale field, partial, waiting, and the stale row of no record.
     #expect(findings.marked == 5)
+    #expect(findings.outdated == 2 && findings.total == 15 && findings.uncounted == 0)
     #expect(findings.records["missing"] == ["deleted", "missing"])
     #expect(findings.records["extra"] == ["extra"])
     #expect(findings.records["differing"] == ["differing", "partial_read", "unmarked_field"])
     #expect(findings.fields.map(\.field) == ["Name", "Amount"])
     #expect(findings.fields.map(\.records) == [["differing"], ["partial_read", "unmarked_field"]])
     #expect(findings.notComparable.isEmpty && findings.verdict == .drift)
+  }
+
+  private static func omitted(
+    _ kind: OmittedRecord.Kind, _ id: String?, stamp: Int64? = old
+  ) -> OmittedRecord {
+    OmittedRecord(kind, recordID: id, stamp: stamp, reason: "stage cast: \(kind.rawValue)")
+  }
+
+  @Test("Every record ends in one class, and a record that comes twice counts once")
+  func classes() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(
+      database, ["equal", "outside", "refused", "unreadable", "young"],
+      "DELETE FROM salesforce.opportunity WHERE id = 'first'")
+    let verification = try Self.verification(run, database)
+    let equal = Record(id: "equal", name: .text("equal"))
+    try verification.take(
+      Self.batch([equal, equal]),
+      omitted: [
+        Self.omitted(.leftOut, "outside"), Self.omitted(.leftOut, "left_out"),
+        Self.omitted(.refused, "refused"), Self.omitted(.refused, "refused_missing"),
+        Self.omitted(.unreadable, "unreadable"), Self.omitted(.unreadable, nil),
+        Self.omitted(.refused, "young", stamp: Self.young),
+      ])
+    try verification.finishPass()
+    #expect(try verification.candidates(inRound: 1, after: "", limit: 9) == ["outside"])
+    try verification.takeAgain(
+      Self.batch([]), asked: ["outside"], missing: [], omitted: [Self.omitted(.leftOut, "outside")],
+      round: 1)
+    let findings = try verification.findings(idLimit: 9)
+    #expect(findings.equal == 1 && findings.outside == 1 && findings.leftOut == 1)
+    #expect(findings.refused == 2 && findings.unreadable == 2 && findings.tooYoung == 1)
+    #expect(findings.lacking == 2 && findings.verdict == .drift)
+    #expect(findings.total == 8 && findings.uncounted == 0 && findings.received == 9)
+    #expect(findings.records == ["outside": ["outside"]])
+    #expect(findings.omissions.all.map(\.count) == [3, 2])
+    // No read removes the row.
+    try verification.noteForRepair()
+    #expect(try run.stale() == [])
+  }
+
+  @Test("A change that the copy lacks shows in SystemModstamp, and equal values settle it")
+  func stamps() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(
+      database, ["late", "touched", "same"],
+      """
+      UPDATE salesforce.opportunity SET _commit_timestamp = to_timestamp(1771200000); \
+      DELETE FROM salesforce.opportunity WHERE id = 'first'
+      """)
+    let catalog = TableCatalog(
+      database.configuration {
+        $0.mode = .both
+        $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
+      })
+    let table = try #require(try catalog.verifiedTable(for: Self.layout, over: run.eye))
+    let verification = try TableVerification(
+      table, layout: Self.layout, horizon: Self.horizon, comparesStamps: true, over: run.eye)
+    let listing = RecordBatch(layout: Self.layout)
+    listing.epoch = 1
+    listing.readAt = .now
+    for (id, stamp) in [("late", Self.old), ("touched", Self.old), ("same", 1_771_200_004_000)] {
+      listing.addChange(
+        "SNAPSHOT", id, ordinal: 1, kind: .snapshot, eventID: "snapshot:1:\(id):1",
+        commitTimestamp: stamp, [:])
+    }
+    try verification.take(listing)
+    try verification.finishPass()
+    #expect(try verification.candidates(inRound: 1, after: "", limit: 9) == ["late", "touched"])
+    try verification.takeAgain(
+      Self.batch([
+        Record(id: "late", name: .text("other")), Record(id: "touched", name: .text("touched")),
+      ]), asked: ["late", "touched"], missing: [], round: 1)
+    let findings = try verification.findings(idLimit: 9)
+    #expect(findings.records == ["differing": ["late"]])
+    #expect(findings.equal == 2 && findings.uncounted == 0)
+  }
+
+  @Test("A difference that a repair has not corrected is still drift")
+  func afterRepair() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(
+      database, ["a", "b"],
+      """
+      DELETE FROM salesforce.opportunity WHERE id = 'first'; \
+      UPDATE salesforce.opportunity SET _system_modstamp = now() + interval '1 day' WHERE id = 'a'
+      """)
+    for _ in 0..<2 {
+      let verification = try Self.verification(run, database)
+      try verification.take(
+        Self.batch([Record(id: "a", name: .text("other")), Record(id: "b", name: .text("b"))]))
+      try verification.finishPass()
+      let findings = try verification.findings(idLimit: 9)
+      #expect(findings.records == ["differing": ["a"]])
+      #expect(findings.verdict == .drift && findings.uncounted == 0)
+      try verification.noteForRepair()
+      #expect(try run.stale() == ["a"])
+    }
   }
 
   @Test("Only a difference in every reading is drift, and it is noted for repair")

@@ -44,20 +44,22 @@ extension FilesSettings: VerifyingSink {
   }
 
   func verification(
-    of layout: RecordLayout, through stages: StageChain, horizon: Int64,
+    of layout: RecordLayout, through stages: StageChain, _ scope: CopyScope,
     _ configuration: PipelineConfiguration
   ) throws -> any CopyVerification {
     let output = try stages.layout(for: layout)
-    // The checkpoint before the manifest, which is read by what follows: a file that is finished in
-    // between is then in both.
-    let document = try FileCheckpointStore.peek(configuration.statePaths)
+    let (paths, name) = (configuration.statePaths, self.name)
+    // The checkpoint is read before the manifest: a file that is finished in between is then in
+    // both.
     let subject = FilesVerification.Subject(
       directory: self.directory, pipeline: configuration.name, topic: output.topic,
-      org: document?.org ?? "", state: document?.sinks[self.name]?.json,
-      int64AsStrings: self.int64 == .string)
-    let scratch = ScratchFiles(directory: configuration.statePaths.directory)
+      org: try FileCheckpointStore.peek(paths)?.org ?? "", int64AsStrings: self.int64 == .string,
+      state: { try FileCheckpointStore.peek(paths)?.sinks[name]?.json })
     return StagedVerification(
-      try FilesVerification(of: subject, layout: output, horizon: horizon, scratch: scratch),
+      try FilesVerification(
+        of: subject, layout: output, horizon: scope.horizon, excluding: scope.excluded,
+        comparesStamps: scope.comparesStamps,
+        scratch: ScratchFiles(directory: paths.directory)),
       stages: stages)
   }
 }
@@ -68,9 +70,9 @@ extension FilesVerification: CopyVerification {
   }
 
   func takeAgain(
-    _ batch: RecordBatch, asked: [String], missing: [String], round: Int
+    _ batch: RecordBatch, asked: [String], missing: [String], omitted: [OmittedRecord], round: Int
   ) throws {
-    try self.takeAgain(batch, missing: missing)
+    try self.takeAgain(batch, missing: missing, omitted: omitted)
   }
 
   /// Nothing in files is read again singly: see `repairObstacle`.

@@ -37,19 +37,23 @@ extension PostgresSettings: VerifyingSink {
   }
 
   func verification(
-    of layout: RecordLayout, through stages: StageChain, horizon: Int64,
+    of layout: RecordLayout, through stages: StageChain, _ scope: CopyScope,
     _ configuration: PipelineConfiguration
   ) throws -> any CopyVerification {
     let output = try stages.layout(for: layout)
     let connection = try PostgresConnection(self.sink.connection.prompt)
     let catalog = TableCatalog(self.sink(of: configuration), feeder: nil)
-    guard let table = try catalog.verifiedTable(for: output, over: connection) else {
+    let table = try catalog.verifiedTable(
+      for: output, excluding: scope.excluded, over: connection)
+    guard let table else {
       throw RunFailure(
         .data, reason: "lost_table",
         "sink '\(self.name)' has no current table of \(layout.entity); the next run makes it")
     }
     return StagedVerification(
-      try TableVerification(table, layout: output, horizon: horizon, over: connection),
+      try TableVerification(
+        table, layout: output, horizon: scope.horizon, comparesStamps: scope.comparesStamps,
+        over: connection),
       stages: stages)
   }
 }
