@@ -16,6 +16,9 @@ public struct FilePass: Sendable, Equatable {
   /// Records read, of all jobs of the pass.
   public var rowCount: Int
   public var total: Int?
+  /// Records of the current job that have no line, because a value cannot be read or a stage refuses
+  /// them.
+  public internal(set) var refusedCount = 0
   /// Counts the jobs of the pass, from 1; 0 before the first. If one is lost, all records are read
   /// again, into new files.
   var request: Int
@@ -66,7 +69,10 @@ public struct FilePass: Sendable, Equatable {
   var place: SegmentKey.Pass { .init(number: self.number, request: max(self.request, 1)) }
 
   mutating func advance(to pass: ReadPass, _ clock: InstantClock) {
-    if pass.job != self.job, pass.job != nil { self.request += 1 }
+    if pass.job != self.job, pass.job != nil {
+      self.request += 1
+      self.refusedCount = 0
+    }
     self.state = pass.state
     self.job = pass.job
     self.locator = pass.locator
@@ -100,6 +106,7 @@ extension FilePass {
       "state": .string(self.state.rawValue), "job": text(self.job),
       "locator": text(self.locator), "row": .integer(self.row),
       "rows": .integer(self.rowCount), "total": number(self.total.map { Int64($0) }),
+      "refused": .integer(self.refusedCount),
       "request": .integer(self.request), "epoch": .integer(self.epoch),
       "next_ordinal": .integer(self.nextOrdinal), "begun_at_ms": .integer(self.begunAt),
       "requested_at_ms": number(self.requestedAt), "finished_at_ms": number(self.finishedAt),
@@ -129,6 +136,8 @@ extension FilePass {
     self.row = row
     self.rowCount = rowCount
     self.total = count("total")
+    // Earlier versions did not store it.
+    self.refusedCount = count("refused") ?? 0
     self.request = request
     self.epoch = epoch
     self.nextOrdinal = Int64(ordinal)

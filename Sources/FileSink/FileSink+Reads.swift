@@ -51,6 +51,8 @@ extension FileSink {
     self.passes[pass.entity] = known
   }
 
+  public func noteUnreadable(of entity: String) { self.passes[entity]?.refusedCount += 1 }
+
   private func sealReads(of entity: String) throws {
     try self.store.seal { $0.pass != nil && $0.entity == entity }
   }

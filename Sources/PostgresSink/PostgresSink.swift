@@ -58,6 +58,8 @@ package final class PostgresSink: Store {
   var refusedRows: [RefusedRow] = []
   /// Records that were read and that the database has refused in the current transaction.
   var refusedReads: [RefusedRead] = []
+  /// Records of passes that were refused, by object, since this was last taken.
+  var refusedReadCounts: [String: Int] = [:]
   /// Refused events that `prepare` has reported.
   var told: Set<EventPlace> = []
   var care = Care.none
@@ -539,6 +541,9 @@ package final class PostgresSink: Store {
     // If tables have changed, later rows go only to the newest.
     let used = Set(self.encoders.values.map { ObjectIdentifier($0.rows) })
     self.pending.removeAll { !used.contains(ObjectIdentifier($0)) && $0.isEmpty }
+    for read in self.refusedReads where self.isInPass(read.rows.entity) {
+      self.refusedReadCounts[read.rows.entity, default: 0] += 1
+    }
     for (entity, pass) in self.sealedPasses {
       self.passes[entity, default: .init()].pass = pass
       self.passes[entity]?.number = pass.number

@@ -57,7 +57,6 @@ import Testing
             Array(UnsafeBufferPointer(start: batch.arenaBase, count: batch.arenaCount)))
           if recycles { reader.recycle(batch) }
         case .retrying(_, let failure, _): told.retries.append(failure)
-        case .waiting, .underWay: break
         case .failed(_, let failure):
           told.failure = failure
           return told

@@ -122,6 +122,7 @@ extension PipelineRunner {
       self.statistics.topics[index].committed = tally
     }
     for store in self.stores { try store.complete() }
+    self.countRefusedReads()
     for (topic, resume) in flight.resumes.enumerated() {
       if let resume { self.source.becameDurable(resume, topic: topic) }
     }
@@ -210,7 +211,14 @@ extension PipelineRunner {
 
   func countDeadLetter(topic: Int) {
     self.statistics.topics[topic].taken.deadLetters += 1
-    guard let limit = self.configuration.maxDeadLetters, self.statistics.takenDeadLetters > limit
+    self.checkDeadLetterCount(topic: topic)
+  }
+
+  /// Ends the run if too many events have become dead letters, or too many records that were read
+  /// could not be written.
+  func checkDeadLetterCount(topic: Int) {
+    guard let limit = self.configuration.maxDeadLetters,
+      self.statistics.takenDeadLetters + self.statistics.reads.unwritten > limit
     else { return }
     self.decide(.deadLetterLimit(topic: self.topics[topic].topic.name, .count))
   }

@@ -165,6 +165,7 @@ extension PipelineRunner {
       self.noteUnreadable(
         [record], of: self.reads[index].object.entity,
         in: store.map { [$0] } ?? self.reads[index].recipients)
+      if store == nil { self.countUnwritten(1, read: index) }
       self.policy.took(events: 1, at: now)
     case .retrying(let index, let failure, let delay):
       self.onRetry?(self.reads[index].object.topic, failure, delay)
@@ -190,11 +191,13 @@ extension PipelineRunner {
       (batch.epoch, batch.nextOrdinal) = (cursor.epoch, cursor.ordinal)
       for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
       try self.stores[number].write(batch, pass: stored)
-      self.noteUnreadable(
-        self.stores[number].takeUnreadable(), of: batch.layout.entity, in: [number])
+      let refused = self.stores[number].takeUnreadable()
+      self.noteUnreadable(refused, of: batch.layout.entity, in: [number])
+      self.countUnwritten(refused.count, read: index)
     }
-    self.noteUnreadable(
-      self.stages.takeUnreadable(), of: batch.layout.entity, in: self.reads[index].recipients)
+    let refused = self.stages.takeUnreadable()
+    self.noteUnreadable(refused, of: batch.layout.entity, in: self.reads[index].recipients)
+    self.countUnwritten(refused.count, read: index)
     self.reader?.recycle(batch)
     self.statistics.reads.rows += count
     self.statistics.reads.progressedAt = now
@@ -209,6 +212,26 @@ extension PipelineRunner {
       for number in stores { self.stores[number].noteUnreadable(record, of: entity) }
       self.onNote?(
         .unreadable(entity: entity, recordID: record.recordID, reason: record.reason))
+    }
+  }
+
+  /// Counts records of a pass that are not written, up to the limit.
+  private func countUnwritten(_ count: Int, read index: Int) {
+    guard count > 0 else { return }
+    self.statistics.reads.unwritten += count
+    self.checkDeadLetterCount(topic: self.reads[index].topic)
+  }
+
+  /// Counts records of passes that the stores themselves have refused with the last commit.
+  func countRefusedReads() {
+    for store in self.stores {
+      for (entity, count) in store.takeRefusedReads() {
+        self.statistics.reads.unreadable += count
+        guard let index = self.reads.firstIndex(where: { $0.object.entity == entity }) else {
+          continue
+        }
+        self.countUnwritten(count, read: index)
+      }
     }
   }
 

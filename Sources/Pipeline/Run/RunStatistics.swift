@@ -79,6 +79,9 @@ public struct RunStatistics: Sendable {
     public var rows = 0
     /// Records that could not become rows.
     public var unreadable = 0
+    /// Those among them that a pass over all records has returned. Repairs request the others again
+    /// and again, so no limit counts them.
+    public var unwritten = 0
     /// Wrong records that have been read again.
     public var repaired = 0
     /// Records that were requested and not found, because they were purged or are hidden from the

@@ -57,6 +57,9 @@ public protocol CheckpointedSink: AnyObject {
   func takeRefusedEvents() -> [RefusedEvent]
   func takeUnreadable() -> [UnreadableRecord]
 
+  /// Counts a record of the object's pass that has no line, in the state of the sink.
+  func noteUnreadable(of entity: String)
+
   /// The memory of the sink's own stages about a topic; see `Transform.memory`.
   func memory(ofTopic topic: String) -> StageMemory
 
@@ -75,6 +78,7 @@ extension CheckpointedSink {
   public var hasRefusingStages: Bool { false }
   public func takeRefusedEvents() -> [RefusedEvent] { [] }
   public func takeUnreadable() -> [UnreadableRecord] { [] }
+  public func noteUnreadable(of entity: String) {}
   public func memory(ofTopic topic: String) -> StageMemory { [:] }
   public func recall(_ memory: StageMemory, ofTopic topic: String) throws {}
 }

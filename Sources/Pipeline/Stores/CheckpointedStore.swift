@@ -50,6 +50,10 @@ public final class CheckpointedStore: Store {
 
   public func takeUnreadable() -> [UnreadableRecord] { self.sinks.flatMap { $0.takeUnreadable() } }
 
+  public func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
+    for sink in self.readers { sink.noteUnreadable(of: entity) }
+  }
+
   /// The place of all sinks; nil if they are not at the same place, for example if one is new.
   public func pass(over entity: String) -> ReadPass? {
     let passes = self.readers.map { $0.pass(over: entity) }

@@ -43,6 +43,7 @@ extension Staged: CheckpointedSink where Base: CheckpointedSink {
   public var hasRefusingStages: Bool { self.stages.changesRows }
   public func takeRefusedEvents() -> [RefusedEvent] { self.stages.takeRefusedEvents() }
   public func takeUnreadable() -> [UnreadableRecord] { self.stages.takeUnreadable() }
+  public func noteUnreadable(of entity: String) { self.base.noteUnreadable(of: entity) }
   public func memory(ofTopic topic: String) -> StageMemory {
     self.stages.memory(ofTopic: topic)
   }
@@ -114,6 +115,7 @@ extension Staged: Store where Base: Store {
   public var hasRefusingStages: Bool { self.stages.changesRows }
   public func takeRefusedEvents() -> [RefusedEvent] { self.stages.takeRefusedEvents() }
   public func takeUnreadable() -> [UnreadableRecord] { self.stages.takeUnreadable() }
+  public func takeRefusedReads() -> [String: Int] { self.base.takeRefusedReads() }
   public func memory(ofTopic topic: String) -> StageMemory {
     self.stages.memory(ofTopic: topic)
   }

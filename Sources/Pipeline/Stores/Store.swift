@@ -121,6 +121,10 @@ public protocol Store: AnyObject {
   /// Records that were read and that the store's own stages have refused since the last call.
   func takeUnreadable() -> [UnreadableRecord]
 
+  /// The number of records of passes, by object, that the store itself has refused since the last
+  /// call.
+  func takeRefusedReads() -> [String: Int]
+
   /// The memory of the store's own stages about a topic; see `Transform.memory`.
   func memory(ofTopic topic: String) -> StageMemory
 
@@ -158,6 +162,7 @@ extension Store {
   public var hasRefusingStages: Bool { false }
   public func takeRefusedEvents() -> [RefusedEvent] { [] }
   public func takeUnreadable() -> [UnreadableRecord] { [] }
+  public func takeRefusedReads() -> [String: Int] { [:] }
   public func memory(ofTopic topic: String) -> StageMemory { [:] }
   public func recall(_ memory: StageMemory, ofTopic topic: String) throws {}
 }

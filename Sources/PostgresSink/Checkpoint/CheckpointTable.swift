@@ -131,6 +131,23 @@ package final class CheckpointTable {
     }
   }
 
+  /// The number of records that were read and refused and that no read has brought since, by object.
+  package func refusedReads() throws -> [String: Int64] {
+    try self.reading {
+      guard try self.exists("_etl_resync") else { return [:] }
+      let rows = try self.connection.query(
+        """
+        SELECT entity, count(*) FROM \(self.bookkeeping.qualified("_etl_resync")) \
+        WHERE kind = 'dead_letter' AND event_id = $1 AND done_at IS NULL GROUP BY entity
+        """, [RefusedReads.eventID])
+      var counts: [String: Int64] = [:]
+      for row in 0..<rows.rowCount {
+        counts[rows[row, 0] ?? ""] = rows[row, 1].flatMap { Int64($0) } ?? 0
+      }
+      return counts
+    }
+  }
+
   /// Manual changes of the tables, if any.
   package func survey(feeder: TableFeeder) throws -> [TableFinding] {
     try self.reading {

@@ -178,6 +178,17 @@ extension PostgresSink {
 
   package func noteRepairCalls(_ count: Int) { self.openRepairCalls += count }
 
+  /// Records of the object come from a pass over all of them; repairs wait until it is complete.
+  func isInPass(_ entity: String) -> Bool {
+    guard let pass = self.passes[entity]?.pass else { return false }
+    return pass.state != .complete
+  }
+
+  package func takeRefusedReads() -> [String: Int] {
+    defer { self.refusedReadCounts = [:] }
+    return self.refusedReadCounts
+  }
+
   func writeReads(_ batch: RecordBatch, _ encoder: CopyEncoder, _ rows: PendingRows) {
     guard let readAt = batch.readAt, let clock = self.clock else { return }
     encoder.readAt = clock.milliseconds(at: readAt)
@@ -192,6 +203,7 @@ extension PostgresSink {
         self.noteUnreadable(
           UnreadableRecord(recordID: recordID, stamp: event.commitTimestamp, reason: "\(error)"),
           of: rows.entity)
+        if self.isInPass(rows.entity) { self.refusedReadCounts[rows.entity, default: 0] += 1 }
       }
     }
   }

@@ -178,6 +178,15 @@ extension PipelineRun {
         "no event arrived, so there is no first position to store; run again, or use --follow")
     case .deadLetterLimit(let topic, let limit):
       let count = statistics.deadLetters
+      if count == 0, statistics.reads.unwritten > 0 {
+        let records = Phrase.count(statistics.reads.unwritten, "record")
+        return end(
+          .data, "dead_letter_limit",
+          "\(topic): \(records) of the object could be read but not exported, which is more than "
+            + "dead_letter.max allows. The log shows the reasons, and 'status' counts the records. "
+            + "Correct the cause; or run again to continue with the next records, or raise "
+            + "dead_letter.max")
+      }
       let what = Self.sentence(undecodable: count - statistics.refused, statistics.refused)
       let (member, share) =
         switch limit {

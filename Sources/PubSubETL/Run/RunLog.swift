@@ -315,7 +315,7 @@ final class RunLog {
     let untold = self.unreadableCount - Self.shownUnreadable
     if untold > 0 {
       self.logger.warning(
-        "\(Phrase.count(untold, "more record")) cannot be exported; see _etl_refused_read")
+        "\(Phrase.count(untold, "more record")) cannot be exported; 'status' says what to do")
     }
     guard report.exitCode == .success else { return }
     self.logger.info(

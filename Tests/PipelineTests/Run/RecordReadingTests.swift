@@ -135,4 +135,39 @@ import Testing
     #expect(harness.store.reads["d"]?.pass == nil)
     #expect(harness.statistics?.reads.repaired == 2)
   }
+
+  /// Refuses each second record.
+  private struct Refusing: Transform {
+    func layout(for input: RecordLayout) throws -> RecordLayout { input }
+    var changesRows: Bool { true }
+    func apply(to batch: RecordBatch) throws {
+      for index in batch.events.indices
+      where batch.events[index].kind == .snapshot && index % 2 == 0 {
+        batch.refuse(event: index, reason: "no")
+      }
+    }
+  }
+
+  @Test(
+    "Records of a pass that a stage refuses count against the limit of dead letters",
+    arguments: [(0, 1), (4, 5), (5, nil), (nil, nil)] as [(Int?, Int?)])
+  func refusedRecords(limit: Int?, endsAfter: Int?) async throws {
+    let harness = Self.harness()
+    harness.stages = { [Refusing()] }
+    harness.configuration.maxDeadLetters = limit
+    let outcome = try await harness.run(ScriptedSource(PipelineRunnerTests.events(10)))
+    if let endsAfter {
+      guard case .deadLetterLimit("/data/T", .count) = outcome else {
+        Issue.record("\(outcome)")
+        return
+      }
+      #expect(harness.statistics?.reads.unwritten == endsAfter)
+    } else {
+      guard case .caughtUp = outcome else {
+        Issue.record("\(outcome)")
+        return
+      }
+      #expect(harness.store.reads["d"]?.records == ["r2", "r4", "r6", "r8"])
+    }
+  }
 }

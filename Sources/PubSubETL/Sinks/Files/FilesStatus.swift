@@ -24,6 +24,8 @@ struct FilesStatus: SinkStatus {
   var records: Int64 = 0
   /// How far the records of each object have been read, by object.
   var passes: [String: FilePass] = [:]
+  /// How many records of a pass may lack a line without being a problem; nil for any number.
+  var toleratedRefusals: Int?
   /// Files in progress.
   var openFiles = 0
   /// How the newest finished files are; not of removed sinks.
@@ -41,6 +43,7 @@ struct FilesStatus: SinkStatus {
     if state != nil { self.positions = reading.positions }
     self.openFiles = state?.openFileCount ?? 0
     self.passes = try FilePass.passes(in: state?.json, directory: settings.directory)
+    self.toleratedRefusals = reading.configuration.deadLetter.max
     try self.count(reading)
     self.output = try OutputState.read(
       directory: settings.directory, pipeline: pipeline, whenMissing: settings.whenMissing,
@@ -97,7 +100,25 @@ struct FilesStatus: SinkStatus {
       PipelineStatus.Problem(
         .data, self.output.isElsewhere ? "other_directory" : "lost_output",
         "sink '\(self.name)': \(fault): \(self.output.remedy)")
-    } + (self.verification?.problems(of: "sink '\(self.name)'") ?? [])
+    } + self.refusals + (self.verification?.problems(of: "sink '\(self.name)'") ?? [])
+  }
+
+  /// Records that are not in the files, although they were read.
+  private var refusals: [PipelineStatus.Problem] {
+    let refused = self.passes.values.filter { $0.refusedCount > 0 }.sorted { $0.entity < $1.entity }
+    guard let tolerated = self.toleratedRefusals,
+      refused.reduce(0, { $0 + $1.refusedCount }) > tolerated
+    else { return [] }
+    let objects = refused.map {
+      "\(ProgressLine.grouped(Int64($0.refusedCount))) of \($0.entity)"
+    }
+    return [
+      PipelineStatus.Problem(
+        .data, "refused_records",
+        "sink '\(self.name)': records were read and cannot be exported: "
+          + "\(objects.joined(separator: ", ")); the log of the run and 'verify' show the reasons. "
+          + "Correct the cause, then run 'pubsub-etl snapshot' to read all records again")
+    ]
   }
 
   var summary: String { "files in \(self.directory)" }
@@ -133,6 +154,8 @@ struct FilesStatus: SinkStatus {
       return "all \(Phrase.count(pass.rowCount, "record")) read "
         + UTCTime.timestamp(milliseconds: finishedAt)
         + Self.newColumns(pass)
+        + (pass.refusedCount > 0
+          ? ", \(ProgressLine.grouped(Int64(pass.refusedCount))) of them not exported" : "")
     }
     guard let total = pass.total else {
       return pass.rowCount == 0

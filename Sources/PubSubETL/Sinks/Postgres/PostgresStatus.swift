@@ -18,6 +18,10 @@ struct PostgresStatus: SinkStatus {
   var tables: [TableFreshness] = []
   /// What somebody has done to the tables.
   var findings: [TableFinding] = []
+  /// Records that were read and refused, by object.
+  var refusedReads: [String: Int64] = [:]
+  /// How many of them may be there without being a problem; nil for any number.
+  var toleratedRefusals: Int?
   /// Why the database could not be asked.
   var failure: RunFailure?
 
@@ -30,6 +34,9 @@ struct PostgresStatus: SinkStatus {
         pipeline: reading.configuration.name, sink: settings.name, settings.sink)
       self.state = try stored.read()
       self.tables = try stored.freshness()
+      self.toleratedRefusals = reading.configuration.deadLetter.max
+      let entities = Set(self.tables.map(\.entity))
+      self.refusedReads = try stored.refusedReads().filter { entities.contains($0.key) }
       self.findings = try stored.survey(feeder: reading.configuration.feeder(settings))
     } catch {
       self.failure = RunFailure(error)
@@ -70,6 +77,18 @@ struct PostgresStatus: SinkStatus {
           finding.kind == .outdatedReader
             ? "outdated_views" : finding.disposition == nil ? "damaged_tables" : failure.reason,
           "sink '\(self.name)': \(failure.message)"))
+    }
+    let refused = self.refusedReads.values.reduce(0, +)
+    if let tolerated = self.toleratedRefusals, refused > Int64(tolerated) {
+      let objects = self.refusedReads.sorted { $0.key < $1.key }.map {
+        "\(ProgressLine.grouped($0.value)) of \($0.key)"
+      }
+      problems.append(
+        PipelineStatus.Problem(
+          .data, "refused_records",
+          "sink '\(self.name)': records were read and cannot be stored: "
+            + "\(objects.joined(separator: ", ")); table \(self.schema)._etl_refused_read has the "
+            + "reasons. Correct the cause: runs read these records again once a day"))
     }
     return problems
   }
