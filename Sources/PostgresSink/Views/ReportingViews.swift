@@ -117,37 +117,6 @@ package struct ReportingViews {
       fit: ViewChange.Fit(state.columns, Self.freshnessColumns), bookkeeping: self.bookkeeping)
   }
 
-  /// Creates `_columns` in the open transaction, if the bookkeeping has the states of columns.
-  package func updateColumns(over connection: PostgresConnection) throws(PostgresError) {
-    guard try self.columnsFit(over: connection) != .same,
-      try ColumnStates(Bookkeeping(schema: self.schema)).exist(over: connection)
-    else { return }
-    _ = try self.update(
-      name: Self.columnsName, fit: try self.columnsFit(over: connection),
-      query: self.columnStates, over: connection)
-  }
-
-  package static let columnsName = "_columns"
-
-  private static let stateColumns: [Column] = [
-    Column(name: "table_name", type: "text"), Column(name: "entity", type: "text"),
-    Column(name: "column", type: "text"), Column(name: "field", type: "text"),
-    Column(name: "state", type: "text"), Column(name: "since", type: "timestamp with time zone"),
-  ]
-
-  private var columnStates: String {
-    let schema = SQLIdentifier.quoted(self.schema)
-    return """
-      SELECT t.table_name, t.entity, c.column_name AS "column", c.path AS field, \
-      CASE c.state WHEN 'gone' THEN 'gone since' ELSE c.state END AS state, c.since \
-      FROM \(schema)._etl_table AS t JOIN \(schema)._etl_column AS c ON c.table_name = t.table_name
-      """
-  }
-
-  private func columnsFit(over connection: PostgresConnection) throws(PostgresError) -> Fit {
-    Fit(try self.columns(of: Self.columnsName, over: connection), Self.stateColumns)
-  }
-
   /// `_freshness` exists in the form of an earlier version.
   package func isFreshnessOutdated(
     over connection: PostgresConnection
@@ -388,7 +357,7 @@ package struct ReportingViews {
   }
 
   /// Takes no lock on a view that is up to date.
-  private func update(
+  func update(
     _ change: ViewChange, over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
     guard !change.isDone else { return .unchanged }
