@@ -1,7 +1,8 @@
 /// For how long, and at which pace, what fails for the moment is tried again. Streams, logins, REST
 /// and databases obey the same one.
 public struct RetrySchedule: Sendable, Equatable {
-  /// Time since the first of the failures in a row after which to give up; nil: never.
+  /// Time since the first of the failures in a row after which to give up; nil: never. If that was
+  /// a request without an answer, since the request.
   public var giveUpAfter: Duration?
   /// Pause after the first failure. It doubles with each failure, up to `maxDelay`.
   public var minDelay: Duration

@@ -1,6 +1,6 @@
-"""A PostgreSQL server that answers as no server should, `hostile_postgres.py KIND [SEED]`.
+"""A PostgreSQL server that answers as no server should, `hostile_postgres.py KIND [SEED [FOLDER]]`.
 
-Prints its port; ends with its standard input. KIND says how statements with rows are answered:
+Serves on a loopback port, or a socket in FOLDER. Prints its port; ends with its standard input. KIND says how statements with rows are answered:
 `none` (no row), `narrow` (one column), `nulls`, `junk`, `random` (by SEED, statement by statement);
 `endless-rows`, `endless-notices`, `endless-notifications`, `endless-results`, `huge`;
 `deaf` (accepts a connection and says nothing), `mute` (a login, then nothing), `mute-NUMBER` (so
@@ -49,12 +49,18 @@ class Server:
         self.held = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
+        # A socket of the file system has the port in its name.
+        if len(sys.argv) > 3:
+            self.listener = socket.socket(socket.AF_UNIX)
+            self.listener.bind("%s/.s.PGSQL.%d" % (sys.argv[3], self.port))
+            self.listener.listen()
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
         while True:
             client, _ = self.listener.accept()
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if client.family == socket.AF_INET:
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self.kind == "deaf" or self.is_mute:
                 self.held.append(client)
             else:

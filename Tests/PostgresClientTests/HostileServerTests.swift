@@ -51,6 +51,18 @@ import Testing
     }
   }
 
+  @Test("An answer without an end is bounded over a socket of the file system, too")
+  func endlessOverSocket() throws {
+    let folder = try TemporaryDirectory()
+    let server = try PythonServer("hostile_postgres.py", ["endless-rows", "0", folder.path])
+    var configuration = PostgresConnectionConfiguration(
+      url: "host=\(folder.path) port=\(server.port) user=x dbname=x")
+    configuration.maxAnswerBytes = 4 << 20
+    let connection = try PostgresConnection(configuration)
+    let error = postgresError { try connection.query("SELECT 1") }
+    #expect(error?.message.contains("larger than 4 MB") == true, "\(error?.message ?? "")")
+  }
+
   @Test("A server that stops answering is noticed by a second connection, not by the time limit")
   func stopped() throws {
     let (server, connection) = try self.connect("mute-1") {

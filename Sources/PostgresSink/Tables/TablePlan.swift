@@ -96,7 +96,16 @@ extension TableCatalog {
     feeder: TableFeeder? = nil
   ) throws(PostgresError) -> TablePlan {
     let connection = try PostgresConnection(configuration.connection.prompt)
-    return try connection.transaction { () throws(PostgresError) in
+    return try connection.quickly { () throws(PostgresError) in
+      try Self.plan(layouts, configuration, feeder: feeder, over: connection)
+    }
+  }
+
+  private static func plan(
+    _ layouts: [RecordLayout], _ configuration: PostgresSinkConfiguration, feeder: TableFeeder?,
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> TablePlan {
+    try connection.transaction { () throws(PostgresError) in
       try connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
       let catalog = TableCatalog(configuration, feeder: feeder)
       let existing = try catalog.existingBookkeeping(over: connection)

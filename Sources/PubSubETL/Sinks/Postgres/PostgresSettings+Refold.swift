@@ -15,7 +15,7 @@ extension PostgresSettings: RefoldingSink {
     let connection = try PostgresConnection(self.sink.connection.prompt)
     let catalog = TableCatalog(self.sink, feeder: configuration.feeder(self))
     // Tables that are not what they were would be compared with a part of themselves.
-    for finding in try catalog.survey(over: connection) {
+    for finding in try connection.quickly({ try catalog.survey(over: connection) }) {
       guard let disposition = finding.disposition,
         selection.entity ?? finding.entity == finding.entity
       else { continue }

@@ -43,9 +43,10 @@ extension PostgresSettings: VerifyingSink {
     let output = try stages.layout(for: layout)
     let connection = try PostgresConnection(self.sink.connection.prompt)
     let catalog = TableCatalog(self.sink(of: configuration), feeder: nil)
-    let table = try catalog.verifiedTable(
-      for: output, excluding: scope.excluded, over: connection)
-    guard let table else {
+    let found = try connection.quickly {
+      try catalog.verifiedTable(for: output, excluding: scope.excluded, over: connection)
+    }
+    guard let table = found else {
       throw RunFailure(
         .data, reason: "lost_table",
         "sink '\(self.name)' has no current table of \(layout.entity); the next run makes it")
