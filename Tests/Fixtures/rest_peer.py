@@ -5,6 +5,7 @@ Prints its loopback port, then serves plain HTTP until its input ends. The first
 """
 
 import collections
+import contextlib
 import datetime
 import http.server
 import json
@@ -32,6 +33,8 @@ JOBS = {
     "odd_rows": (4, [([GOOD, FOREIGN, CROOKED, SECOND], "null")]),
     "future": (1, [([GOOD], "null")]),
     "ahead": (1, [([GOOD], "null")]),
+    "stuck_job": (0, []),
+    "slow_rows": (1, [([GOOD], "null")]),
     "no_count": (None, []),
     "text_count": ("3", []),
     "no_rows": (0, []),
@@ -90,6 +93,8 @@ class Peer(http.server.BaseHTTPRequestHandler):
         job = {"id": JOB, "state": "JobComplete", "numberRecordsProcessed": JOBS[name][0]}
         if JOBS[name][0] is None:
             del job["numberRecordsProcessed"]
+        if name == "stuck_job":
+            job["state"] = "InProgress"
         self.answer(json.dumps(job))
 
     def results(self, name):
@@ -105,7 +110,21 @@ class Peer(http.server.BaseHTTPRequestHandler):
         headers = {"Sforce_NumberOfRecords": str(len(ids)), "Content_Type": "text/csv"}
         if after:
             headers["Sforce_Locator"] = after
+        if name == "slow_rows":
+            return self.trickle("\n".join(lines) + "\n", **headers)
         self.answer("\n".join(lines) + "\n", **headers)
+
+    def trickle(self, body, **headers):
+        """Two bytes a second, until the peer has enough of it."""
+        self.send_response(200)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            for byte in body.encode():
+                self.wfile.write(bytes([byte]))
+                time.sleep(0.5)
 
     def page(self, name, total, ids, after):
         records = [{"Id": id, "SystemModstamp": STAMP, "Name": {"odd": 1}} for id in ids]
