@@ -23,6 +23,11 @@ extension PostgresConnection {
           + "PGPASSWORD or .pgpass\(Self.passwordFileFault(connection))",
         sqlState: SQLState.invalidPassword)
     }
+    if message.hasPrefix("invalid SSL protocol version range") {
+      return PostgresError(
+        .configuration,
+        "postgres: ssl_min_protocol_version in url is above ssl_max_protocol_version; change one")
+    }
     // These come from reading the options; what they quote may be a part of a password.
     for start in Self.optionFailures where message.hasPrefix(start) {
       let option =
@@ -159,7 +164,6 @@ enum ClientSideFailure {
       [
         "SSL error: unsupported protocol", "no protocols available", "wrong version number",
         "alert protocol version", "handshake failure", "key too small", "md too weak",
-        "protocol version range",
       ],
       "the two sides share no TLS version or cipher; check ssl_min_protocol_version and "
         + "ssl_max_protocol_version in url, and the server's settings"

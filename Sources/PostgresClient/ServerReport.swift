@@ -6,7 +6,7 @@
 struct ServerReport {
   var sqlState: String
   var primary: String
-  /// Names of table, column and constraint, as far as the server tells them.
+  /// Names of table, column and constraint, as far as the error has them.
   var place: [(kind: String, name: String)] = []
   /// The server's source file that reports the error.
   var sourceFile: String?
@@ -17,14 +17,22 @@ struct ServerReport {
   /// The error is about the text of a function that the statement calls.
   var isAboutFunction = false
 
-  /// A function or trigger may have worded the message: `RAISE` takes any SQLSTATE, and any text. The
-  /// files of procedural languages: `pl_exec.c`, `plpy_elog.c`, `plperl.c`, `pltcl.c`, `plv8.cc`. Of
-  /// the context only the language is not translated.
+  /// A function or trigger may have worded the message: `RAISE` takes any SQLSTATE, and any text. Of the
+  /// context only the language is not translated.
   var isRaised: Bool {
-    let file = self.sourceFile?.split(separator: "/").last ?? ""
-    return ["pl_", "plpy_", "plperl", "pltcl", "plv8"].contains { file.hasPrefix($0) }
+    self.isFromProcedure
       || self.context?.split(separator: "\n").contains { $0.hasPrefix("PL/") } ?? false
   }
+
+  /// A procedural language reports the error itself, with names of its own choice. Their files:
+  /// `pl_exec.c`, `plpy_elog.c`, `plperl.c`, `pltcl.c`, `plv8.cc`.
+  private var isFromProcedure: Bool {
+    let file = self.sourceFile?.split(separator: "/").last ?? ""
+    return ["pl_", "plpy_", "plperl", "pltcl", "plv8"].contains { file.hasPrefix($0) }
+  }
+
+  /// Names of table, column and constraint that are the server's.
+  var names: [(kind: String, name: String)] { self.isFromProcedure ? [] : self.place }
 
   /// The values of a row may have caused the error.
   var mayConcernRow: Bool {
@@ -131,14 +139,14 @@ extension PostgresError {
     var text =
       report.isPrintable(mayEvaluateRows: Self.mayEvaluateRows(sql))
       ? report.primary : report.summary
-    for (kind, name) in report.place where !text.contains("\"\(name)\"") {
+    for (kind, name) in report.names where !text.contains("\"\(name)\"") {
       text += ", \(kind) \"\(name)\""
     }
     self.init(
       report.disposition,
       "postgres: \(PostgresConnection.label(sql)): \(text) (SQLSTATE \(report.sqlState))"
         + (report.remedy ?? ""),
-      sqlState: report.sqlState, column: report.place.first { $0.kind == "column" }?.name)
+      sqlState: report.sqlState, column: report.names.first { $0.kind == "column" }?.name)
     self.mayConcernRow = report.mayConcernRow
   }
 

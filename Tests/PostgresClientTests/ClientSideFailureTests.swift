@@ -55,7 +55,11 @@ import Testing
       ("auth-0", "c4nary=1", "connection string"),
       ("tls", "sslmode=verify-full sslrootcert=/nowhere/root.crt", "sslrootcert"),
       ("tls", "sslmode=require sslcert=/", "sslcert"),
-      ("auth-9", "gssencmode=disable", "kinit"), ("auth-99", "", "pg_hba.conf"),
+      ("auth-9", "gssencmode=disable", "kinit"),
+      (
+        "auth-0", "ssl_min_protocol_version=TLSv1.3 ssl_max_protocol_version=TLSv1.2",
+        "ssl_max_protocol_version"
+      ), ("auth-99", "", "pg_hba.conf"),
       ("auth-0", "channel_binding=require", "channel_binding"),
     ])
   func real(kind: String, options: String, setting: String) throws {

@@ -167,6 +167,11 @@ struct PostgresConnectionTests {
       CREATE TRIGGER t BEFORE INSERT ON guarded FOR EACH ROW EXECUTE FUNCTION refuse('P0001');
       CREATE TABLE odd (id text);
       CREATE TRIGGER t BEFORE INSERT ON odd FOR EACH ROW EXECUTE FUNCTION refuse('UX001');
+      CREATE FUNCTION name_it() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '23514', TABLE = NEW.id, COLUMN = NEW.id,
+        CONSTRAINT = NEW.id, DATATYPE = NEW.id; END $$;
+      CREATE TABLE named (id text);
+      CREATE TRIGGER t BEFORE INSERT ON named FOR EACH ROW EXECUTE FUNCTION name_it();
       CREATE TABLE standard (id text);
       CREATE TRIGGER t BEFORE INSERT ON standard FOR EACH ROW EXECUTE FUNCTION refuse('23514');
       CREATE TABLE guarded_ids AS SELECT 'S3CRET' AS id;
@@ -184,6 +189,7 @@ struct PostgresConnectionTests {
       ("INSERT INTO guarded VALUES ('S3CRET')", "P0001", nil),
       ("INSERT INTO odd VALUES ('S3CRET')", "UX001", nil),
       ("INSERT INTO standard VALUES ('S3CRET')", "23514", nil),
+      ("INSERT INTO named VALUES ('S3CRET')", "23514", nil),
       ("INSERT INTO foreseen SELECT id, id::regclass FROM guarded_ids", "42P01", nil),
       ("INSERT INTO checked SELECT id FROM guarded_ids", "42704", nil),
       ("INSERT INTO checked SELECT '& ' || id FROM guarded_ids", "42601", nil),
@@ -193,6 +199,7 @@ struct PostgresConnectionTests {
       let error = try #require(postgresError { try connection.execute(sql) })
       #expect(error.sqlState == sqlState && error.refusesRow, "\(error)")
       #expect(!error.message.contains("S3CRET"), "\(error.message)")
+      #expect(error.column?.contains("S3CRET") != true)
       if let name { #expect(error.message.contains(name)) }
     }
   }
