@@ -45,14 +45,26 @@ struct ServerReport {
       && !Self.definitionErrors.contains(self.sqlState)
   }
 
-  /// - Parameter mayEvaluateRows: false for a statement that reads and writes no rows.
-  func isPrintable(mayEvaluateRows: Bool) -> Bool {
+  /// - Parameter sql: the statement, or several.
+  func isPrintable(during sql: String) -> Bool {
     if self.isRaised || self.isVague { return false }
-    if self.isAboutStatement || !mayEvaluateRows { return true }
+    if self.isAboutStatement || !PostgresError.mayEvaluateRows(sql) { return true }
+    if self.quotesOnlyNames(of: sql) { return true }
     switch self.sqlState.prefix(2) {
     case "08", "23", "25", "2B", "40", "53", "57", "72": return true
     default: return Self.definitionErrors.contains(self.sqlState)
     }
+  }
+
+  /// What is missing is something that the statement itself names.
+  private func quotesOnlyNames(of sql: String) -> Bool {
+    guard [SQLState.undefinedTable, "3F000", "42703", "42704"].contains(self.sqlState) else {
+      return false
+    }
+    let parts = self.primary.split(separator: "\"", omittingEmptySubsequences: false)
+    let names = parts.indices.filter { $0 % 2 == 1 }.flatMap { parts[$0].split(separator: ".") }
+    return parts.count % 2 == 1 && !names.isEmpty
+      && names.allSatisfy { sql.contains("\"\($0)\"") }
   }
 
   /// The class belongs to values and functions, or only a RAISE can have named it.
@@ -137,7 +149,7 @@ extension PostgresError {
   /// - Parameter sql: the statement, or several.
   init(_ report: ServerReport, during sql: String) {
     var text =
-      report.isPrintable(mayEvaluateRows: Self.mayEvaluateRows(sql))
+      report.isPrintable(during: sql)
       ? report.primary : report.summary
     for (kind, name) in report.names where !text.contains("\"\(name)\"") {
       text += ", \(kind) \"\(name)\""

@@ -43,6 +43,7 @@ import Testing
     var missing = ServerReport(sqlState: "42P01", primary: "relation \"t\" does not exist")
     #expect(!self.message(missing).contains("relation"))
     #expect(self.message(missing, "BEGIN; ALTER TABLE t ADD COLUMN a int").contains("relation"))
+    #expect(self.message(missing, "SELECT 1; CREATE TABLE \"t\" (a int)").contains("\"t\" does"))
     missing.isAboutStatement = true
     #expect(self.message(missing).contains("relation \"t\" does not exist"))
     #expect(!missing.mayConcernRow)
