@@ -31,8 +31,8 @@ extension PostgresConnection {
     // These come from reading the options; what they quote may be a part of a password.
     for start in Self.optionFailures where message.hasPrefix(start) {
       let option =
-        Self.options(connection).first { message.contains("invalid \($0) value") }
-        ?? Self.options(connection).first { message.contains("for connection option \"\($0)\"") }
+        Self.keywords.first { message.contains("invalid \($0) value") }
+        ?? Self.keywords.first { message.contains("for connection option \"\($0)\"") }
       return PostgresError(
         .configuration,
         "postgres: url, or a PG… variable, is not a valid libpq connection string"
@@ -51,7 +51,7 @@ extension PostgresConnection {
   ]
 
   /// The keywords that libpq knows.
-  private static func options(_ connection: OpaquePointer) -> [String] {
+  private static var keywords: [String] {
     guard let list = PQconndefaults() else { return [] }
     defer { PQconninfoFree(list) }
     var keywords: [String] = []
