@@ -75,6 +75,7 @@ extension PostgresSink {
     butFor sqlState: String? = nil, continuesAhead: Bool = false, _ body: () throws -> Value
   ) throws -> Value {
     var retries = Retries(self.configuration.retry, quickDelays: Self.quickDelays)
+    var mayCorrect = true
     while true {
       do {
         try self.beginAttempt(
@@ -86,6 +87,10 @@ extension PostgresSink {
         // The rows sent ahead are lost with the failed transaction.
         self.forgetAhead()
         if error.sqlState == SQLState.readOnlySQLTransaction { try self.leaveReadOnlySession() }
+        if mayCorrect, try self.correctSequences(after: error) {
+          mayCorrect = false
+          continue
+        }
         guard !self.isAttempt, error.disposition == .retry,
           sqlState == nil || error.sqlState != sqlState
         else { throw error }
@@ -103,6 +108,20 @@ extension PostgresSink {
     guard self.connection.isConnected else { return }
     if self.connection.transactionStatus != .idle { try self.connection.execute("ROLLBACK") }
     if let setting = try ReadOnlySetting(over: self.connection) { throw setting.error }
+  }
+
+  /// The server may be another one than at the start, with sequences behind their tables.
+  ///
+  /// - Returns: whether any was, so that the same again may succeed.
+  @inline(never)
+  private func correctSequences(after error: PostgresError) throws -> Bool {
+    guard error.sqlState == SQLState.uniqueViolation, self.connection.isConnected else {
+      return false
+    }
+    if self.connection.transactionStatus != .idle { try self.rollBack() }
+    let changes = try self.catalog.correctSequences(over: self.connection)
+    for change in changes { self.onRepair?(change) }
+    return !changes.isEmpty
   }
 
   /// Ends the connection's transaction, except that of rows sent ahead if it is continued. Like

@@ -65,6 +65,13 @@ struct LaggingSequenceTests {
     try self.reset(run.eye)
     try self.overflow(run)
     #expect(try self.noted(run) == ["overflow", "overflow"])
+    // A new column is noted in the journal.
+    try run.eye.execute("SELECT setval('salesforce._etl_journal_id_seq', 1, false)")
+    let wider = SinkRun.layout(schemaID: "schema-2", [Column("Stage", 3, .string)])
+    try run.write(["a"], layout: wider) { _ in [SinkRun.amount + 1: .text("won")] }
+    try run.commit()
+    #expect(
+      try run.eye.column("SELECT stage FROM salesforce.opportunity WHERE id = 'a'") == ["won"])
     #expect(run.refused.isEmpty)
   }
 
