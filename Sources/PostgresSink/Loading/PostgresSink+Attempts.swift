@@ -21,9 +21,29 @@ extension PostgresSink {
       self.retries.succeeded()
       return answer
     } catch let error as PostgresError where error.disposition == .retry {
+      let error = self.namingLockHolder(error)
       let delay = try self.delay(after: error)
       return .unavailable(StoreOutage(error, retryAt: ProcessClock.now + delay))
     }
+  }
+
+  /// Adds the session whose lock keeps rows from being written.
+  private func namingLockHolder(_ error: PostgresError) -> PostgresError {
+    guard error.sqlState == SQLState.lockNotAvailable, error.pause == .zero,
+      self.connection.isConnected
+    else { return error }
+    var error = error
+    let tables = self.pending.flatMap { [$0.tables.history, $0.tables.current] }
+    do {
+      // The next attempt begins with the rollback anyway.
+      if self.connection.transactionStatus != .idle { try self.rollBack() }
+      error.message += try LockHolder.suffix(
+        tables.compactMap(\.?.name), self.configuration.schema, isExclusive: true,
+        over: self.connection)
+    } catch {
+      // The error that is reported remains the first.
+    }
+    return error
   }
 
   /// Makes an attempt at work that can be postponed.

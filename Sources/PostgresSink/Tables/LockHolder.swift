@@ -7,10 +7,17 @@ enum LockHolder {
   /// What a role may not see of other roles' sessions is left out. Statements are never shown,
   /// because they may hold values.
   ///
-  /// - Parameter relations: SQL names, not quoted.
+  /// - Parameters:
+  ///   - relations: SQL names, not quoted.
+  ///   - isExclusive: only locks that exclude writers.
   static func suffix(
-    _ relations: [String], _ schema: String, over connection: PostgresConnection
+    _ relations: [String], _ schema: String, isExclusive: Bool = false,
+    over connection: PostgresConnection
   ) throws(PostgresError) -> String {
+    let modes =
+      isExclusive
+      ? "AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock') "
+      : ""
     // The longest transaction comes first. Prepared transactions have no process.
     let found = try connection.query(
       """
@@ -18,7 +25,7 @@ enum LockHolder {
       to_char(a.xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), \
       count(*) OVER () - 1 \
       FROM (SELECT pid, min(relation) AS relation FROM pg_catalog.pg_locks \
-      WHERE locktype = 'relation' AND granted AND pid IS DISTINCT FROM pg_backend_pid() \
+      WHERE locktype = 'relation' AND granted AND pid IS DISTINCT FROM pg_backend_pid() \(modes)\
       AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) \
       AND relation IN (SELECT r.oid FROM pg_catalog.pg_class AS r JOIN pg_catalog.pg_namespace AS n \
       ON n.oid = r.relnamespace WHERE n.nspname = $1 AND r.relname = ANY ($2::text[])) \

@@ -39,6 +39,9 @@ import Testing
     try run.write(["a"])
     try run.commit()
     try self.checkAll(run, ["first", "a"])
+    #expect(
+      run.notices.contains { $0.contains("\"opportunity_history\" is locked by process ") },
+      "\(run.notices)")
   }
 
   @Test("A server process that ends at any point of the commit is replaced")
