@@ -3,7 +3,8 @@
 package enum FileSystemProbe {
   /// - Parameters:
   ///   - directory: absolute; exists.
-  ///   - name: of a file there that nobody else uses. What a crash has left is removed.
+  ///   - name: of a file there that nobody else uses. What a crash or a failed probe has left is
+  ///     removed: after a failed call nothing more is done.
   /// - Returns: what the file system lacks and what is done instead, as text; nil if it has all.
   /// - Throws: the error of a call that nothing can replace.
   package static func shortcomings(
@@ -12,16 +13,11 @@ package enum FileSystemProbe {
     let first = "\(directory)/\(name)"
     let second = "\(first).renamed"
     if try fileSystem.status(at: second) != nil { try fileSystem.remove(second) }
-    do throws(FileSystemError) {
-      try Self.write(first, on: fileSystem)
-      let substitute = try Self.move(first, to: second, on: fileSystem)
-      try fileSystem.synchronizeDirectory(directory)
-      try fileSystem.remove(second)
-      return substitute.map { "the file system (\(MountedFileSystem.name(of: directory))) \($0)" }
-    } catch {
-      for name in [first, second] { try? fileSystem.remove(name) }
-      throw error
-    }
+    try Self.write(first, on: fileSystem)
+    let substitute = try Self.move(first, to: second, on: fileSystem)
+    try fileSystem.synchronizeDirectory(directory)
+    try fileSystem.remove(second)
+    return substitute.map { "the file system (\(MountedFileSystem.name(of: directory))) \($0)" }
   }
 
   private static func write(
@@ -59,7 +55,7 @@ package enum FileSystemProbe {
 }
 
 extension FileSystemProbe {
-  /// The same for a directory that a run would make if it does not exist.
+  /// The same for a directory that a run would make if it does not exist. Leaves nothing.
   package static func shortcomings(
     ofPlanned directory: String, name: String
   ) throws(FileSystemError) -> String? {
@@ -68,6 +64,13 @@ extension FileSystemProbe {
     while place != "/", try fileSystem.status(at: place) == nil {
       place = SystemFileSystem.parent(of: place)
     }
-    return try Self.shortcomings(of: place, name: name, on: fileSystem)
+    do throws(FileSystemError) {
+      return try Self.shortcomings(of: place, name: name, on: fileSystem)
+    } catch {
+      for path in ["\(place)/\(name)", "\(place)/\(name).renamed"] {
+        try? fileSystem.remove(path)
+      }
+      throw error
+    }
   }
 }

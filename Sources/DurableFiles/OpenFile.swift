@@ -123,13 +123,10 @@ package struct OpenFile: ~Copyable {
   package borrowing func checkIntact(byteCount: Int) throws(FileSystemError) {
     let own = try self.status()
     let named = try self.fileSystem.status(at: self.path)
+    guard let named else { throw FileSystemError("stat", self.path, code: ENOENT) }
     let interference: String
-    if let named, !named.isSameFile(as: own) {
+    if !named.isSameFile(as: own) {
       interference = "another process replaced the file"
-    } else if named == nil {
-      interference =
-        own.linkCount > 0
-        ? "another process moved the file or its directory" : "another process removed the file"
     } else if own.byteCount != byteCount {
       interference =
         "another process \(own.byteCount < byteCount ? "truncated" : "appended to") the file, which "

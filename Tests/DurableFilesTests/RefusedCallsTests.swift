@@ -137,7 +137,7 @@ struct RefusedCallsTests {
   }
 
   @Test(
-    "A probe fails with the call that nothing replaces, and leaves nothing",
+    "A probe fails with the call that nothing replaces, and the next one leaves nothing",
     arguments: [
       ["write": EIO], ["ftruncate": EOPNOTSUPP], ["flock": ENOLCK, "fcntl": ENOLCK],
       ["fsync": EINVAL, "syncfs": ENOSYS],
@@ -149,6 +149,9 @@ struct RefusedCallsTests {
         of: self.directory.path, name: "probe", on: SystemFileSystem(refusing: refused))
     }
     #expect(refused[error?.call ?? ""] == error?.code)
+    let next = try FileSystemProbe.shortcomings(
+      of: self.directory.path, name: "probe", on: SystemFileSystem())
+    #expect(next == nil)
     #expect(try SystemFileSystem().list(self.directory.path) == [])
   }
 

@@ -130,7 +130,6 @@ struct RealFilesTests {
     try script.run(on: counting)
     let places = counting.calls.indices.filter {
       counting.calls[$0].name == name && counting.calls[$0].path.contains("/data/out/")
-        && !counting.calls[$0].path.contains(".probe")
     }
     #expect(!places.isEmpty)
     for place in places {
