@@ -67,6 +67,6 @@ struct RunOptionsTests {
   @Test("Exit codes are those listed on the page ExitCodes")
   func exitCodes() {
     #expect(
-      ExitCode.allCases.map(\.rawValue) == [0, 1, 64, 65, 69, 70, 74, 75, 77, 78, 130, 143])
+      ExitCode.allCases.map(\.rawValue) == [0, 1, 64, 65, 69, 70, 74, 75, 77, 78, 129, 130, 143])
   }
 }
