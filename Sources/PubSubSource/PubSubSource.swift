@@ -18,6 +18,9 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   /// Topics whose streams are to be started.
   private let openings: AsyncStream<Int>
   private let openingsSink: AsyncStream<Int>.Continuation
+  private let schemas: SchemaResolver<Transport>
+  /// When schemas were fetched again, by ID.
+  @exclusivity(unchecked) private var renewals: [String: ContinuousClock.Instant] = [:]
   @exclusivity(unchecked) private var decoders: [TopicDecoders]
   /// The text size of the schemas in `decoders`.
   @exclusivity(unchecked) private var decoderByteCount = 0
@@ -36,6 +39,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
       library: library,
       fetcher: SchemaFetcher(client: client, credentials: credentials, options: options),
       maxByteCount: options.maxSchemaByteCount)
+    self.schemas = schemas
     self.streams = topics.enumerated().map { [signals] index, topic in
       TopicStream(
         index: index, topic: topic.name, client: client, credentials: credentials,
@@ -172,6 +176,34 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
       payload: Array(response.view[event.payload]))
   }
 
+  /// A schema whose ID stays while its meaning changes is rare: once in a while is enough.
+  private static var renewalInterval: Duration { .seconds(60) }
+  /// The time after which the event goes to the dead letters instead.
+  private static var renewalTime: Duration { .seconds(30) }
+
+  public func renewSchema(
+    ofEvent index: Int, of response: PubSubResponse, topic: Int
+  ) async {
+    let id = response.view.string(response.view.events[index].schemaID)
+    let now = ProcessClock.now
+    if let last = self.renewals[id], last.duration(to: now) < Self.renewalInterval { return }
+    self.renewals[id] = now
+    let schemas = self.schemas
+    let renewed = await withTaskGroup(of: ResolvedSchema?.self) { group in
+      group.addTask { try? await schemas.fetch(id) { _, _ in } }
+      group.addTask {
+        try? await ProcessClock.sleep(for: Self.renewalTime)
+        return nil
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? nil
+    }
+    guard let renewed else { return }
+    for index in self.decoders.indices {
+      self.decoders[index].replace(renewed.id, self.makeDecoder(renewed, topic: index))
+    }
+  }
+
   private func decoder(
     _ response: PubSubResponse, _ index: Int, _ topic: Int
   ) throws(UndecodableEvent) -> AvroEventDecoder {
@@ -213,6 +245,8 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
 
 extension UndecodableEvent {
   fileprivate init(_ error: EventDecodingError) {
-    self.init(reason: error.reason, fieldPath: error.path, offset: error.byteOffset)
+    self.init(
+      reason: error.reason, fieldPath: error.path, offset: error.byteOffset,
+      isOfOutdatedSchema: error.code == .outdated)
   }
 }

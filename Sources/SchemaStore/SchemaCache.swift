@@ -13,7 +13,8 @@ internal import EventLoop
 ///
 /// The fingerprint leaves `doc` out, which tells dates from numbers: two orgs, or one org before and
 /// after an admin has made a date of a time, may have one ID for schemas with other `doc`
-/// (EventSchemas.md#schema-id). So the org is part of the key, and a file counts for `maxAge`.
+/// (EventSchemas.md#schema-id). So the org is part of the key, and a file counts for `maxAge`; a value that contradicts it makes the
+/// source ask sooner.
 ///
 /// Files are replaced by a rename, and not synchronised: what a power cut leaves of one is found out
 /// by its SHA-256. Calls block for as long as a small local file takes. From any thread.

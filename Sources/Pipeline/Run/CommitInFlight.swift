@@ -38,6 +38,12 @@ struct PlaceInResponse {
   var recipients: StoreSet?
   /// Why the next event has to wait, unless it is for the commit in flight.
   var outage: StoreOutage?
+  var renewal = Renewal.none
+
+  /// Of the schema of the next event, once it is found to be outdated.
+  enum Renewal {
+    case none, needed, done
+  }
 }
 
 /// The place of an event that a store refused.

@@ -25,6 +25,7 @@ extension PipelineRunner {
     while hand.nextEvent < response.eventCount, try self.takeEvent(of: response, &hand) {
       hand.nextEvent += 1
       hand.recipients = nil
+      hand.renewal = .none
     }
     let more = self.statistics.topics[topic].repeated - repeated
     if more > 0 { self.source.allow(more, topic: topic) }
@@ -61,8 +62,8 @@ extension PipelineRunner {
     }
   }
 
-  /// - Returns: false if the event has to wait for the commit in flight or for the outage noted in
-  ///   `hand`.
+  /// - Returns: false if the event has to wait for the commit in flight, or for the outage or the
+  ///   schema noted in `hand`.
   private func takeEvent(
     of response: S.Response, _ hand: inout PlaceInResponse
   ) throws -> Bool {
@@ -77,6 +78,10 @@ extension PipelineRunner {
       start = (batch.rowCount, batch.arenaCount)
       try self.source.decode(event: index, of: response, topic: topic, into: batch)
     } catch let cause as UndecodableEvent {
+      if cause.isOfOutdatedSchema, hand.renewal != .done {
+        hand.renewal = .needed
+        return false
+      }
       try self.takeDeadLetter(
         self.source.rawEvent(index, of: response), cause: cause, topic: topic,
         receivedAt: hand.receivedAt)

@@ -188,6 +188,11 @@ public final class PipelineRunner<S: Source> {
       self.hasReads = try self.takeReads(now: clock.now)
       if self.hasReads { return }
     }
+    if let (response, place) = self.inHand, place.renewal == .needed {
+      await self.source.renewSchema(
+        ofEvent: place.nextEvent, of: response, topic: place.topic)
+      self.inHand?.place.renewal = .done
+    }
     if self.mayGoOn(at: clock.now) { return try self.takeInHand() }
     let deadline = self.nextDeadline(now: clock.now)
     if self.inHand != nil || self.isFull {

@@ -52,11 +52,16 @@ public struct UndecodableEvent: Error, Sendable {
   public var fieldPath: String
   /// Byte offset in the payload; nil if none applies.
   public var offset: Int?
+  /// The schema was changed under the same ID; a new one may be able to decode the event.
+  public var isOfOutdatedSchema = false
 
-  public init(reason: String, fieldPath: String = "", offset: Int? = nil) {
+  public init(
+    reason: String, fieldPath: String = "", offset: Int? = nil, isOfOutdatedSchema: Bool = false
+  ) {
     self.reason = reason
     self.fieldPath = fieldPath
     self.offset = offset
+    self.isOfOutdatedSchema = isOfOutdatedSchema
   }
 }
 
@@ -132,11 +137,17 @@ public protocol Source {
   ) throws(UndecodableEvent)
 
   func rawEvent(_ index: Int, of response: Response) -> RawEvent
+
+  /// Fetches an event's schema again, unless that was done a moment ago. Returns in bounded time.
+  func renewSchema(ofEvent index: Int, of response: Response, topic: Int) async
 }
 
 extension Source {
   /// Only a source that keeps its own position needs this.
   public func becameDurable(_ resume: ReplayID, topic: Int) {}
+
+  /// For sources whose schemas never change.
+  public func renewSchema(ofEvent index: Int, of response: Response, topic: Int) async {}
 }
 
 /// A topic that is subscribed to.

@@ -117,6 +117,14 @@ public final class AvroEventDecoder {
     for union in self.compiled.unions where row.value(union.scalar) != nil {
       row.presence[union.field] = RecordBatch.Presence.value
     }
+    for field in self.compiled.dates {
+      guard let cell = row.value(field.slot), !EventLayout.DateField.isDate(cell) else { continue }
+      throw self.error(
+        .outdated,
+        "the value has a time of day, and the schema says that it is a date; the field's type has "
+          + "changed since",
+        path: self.layout.columns[field.column].name)
+    }
     row.set(MetadataSlot.replayID, to: replayText)
     row.set(MetadataSlot.eventID, to: event.eventID)
     if let header = self.compiled.header {

@@ -3,7 +3,7 @@
 /// Contains no values from the payload.
 public struct EventDecodingError: Error, Sendable {
   public struct Code: Hashable, Sendable {
-    private enum Value { case schema, payload, bitmap, limitExceeded }
+    private enum Value { case schema, payload, bitmap, limitExceeded, outdated }
     private var value: Value
     private init(_ value: Value) { self.value = value }
     /// The schema is not an event's. None of its events can be decoded.
@@ -12,6 +12,9 @@ public struct EventDecodingError: Error, Sendable {
     public static var payload: Self { Self(.payload) }
     /// A bitmap of the header does not fit the schema, so the schema is wrong. Nothing is guessed.
     public static var bitmap: Self { Self(.bitmap) }
+    /// A value contradicts what the schema says of its field's meaning, which a schema ID does not
+    /// depend on (EventSchemas.md#schema-id): the schema was changed after it was fetched.
+    public static var outdated: Self { Self(.outdated) }
     /// The event needs more memory than the limits allow.
     public static var limitExceeded: Self { Self(.limitExceeded) }
   }

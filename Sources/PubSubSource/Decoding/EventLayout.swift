@@ -17,6 +17,8 @@ struct EventLayout: Sendable {
   let setByteCount: Int
   /// Fields that are a scalar or a record.
   let unions: [Union]
+  /// Dates in milliseconds, whose values show whether they are dates.
+  let dates: [DateField]
   /// The maximum number of arena bytes for an event's metadata, without IDs and payload.
   let metadataByteCount: Int
 
@@ -26,6 +28,16 @@ struct EventLayout: Sendable {
     var scalar: Int
     /// The slot of the field's presence, which decoding sets only for the record branch.
     var field: Int
+  }
+
+  struct DateField: Sendable {
+    private static let day: Int64 = 86_400_000
+
+    var slot: Int
+    /// In `layout.columns`.
+    var column: Int
+
+    static func isDate(_ cell: UInt64) -> Bool { Int64(bitPattern: cell) % Self.day == 0 }
   }
 
   struct Header: Sendable {
@@ -116,6 +128,12 @@ struct EventLayout: Sendable {
     }
     self.entity = Array(entity.utf8)
     self.unions = Self.unions(body)
+    self.dates = columns.enumerated().compactMap { index, column in
+      guard !column.isMetadata, case .slot(let slot, .date(.milliseconds)) = column.content else {
+        return nil
+      }
+      return DateField(slot: slot, column: index)
+    }
     self.setByteCount = (self.plan.slotCount + 7) / 8
     let longestType = self.header?.changeTypes.map(\.name.count).max() ?? 0
     self.metadataByteCount =

@@ -12,6 +12,14 @@ struct TopicDecoders {
     self.entries.append((id, decoder))
   }
 
+  /// Replaces the decoder of a schema ID if there is one.
+  mutating func replace(
+    _ id: [UInt8], _ decoder: Result<AvroEventDecoder, UndecodableEvent>
+  ) {
+    guard let index = self.entries.firstIndex(where: { $0.id == id }) else { return }
+    self.entries[index].decoder = decoder
+  }
+
   mutating func find(
     _ bytes: [UInt8], _ range: Range<Int>
   ) -> Result<AvroEventDecoder, UndecodableEvent>? {

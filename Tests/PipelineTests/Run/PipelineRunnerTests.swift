@@ -236,6 +236,21 @@ import Testing
     #expect(harness.sink.commitSizes == [12, 2])
   }
 
+  @Test(
+    "An event of an outdated schema waits for the new schema, and without one is a dead letter",
+    arguments: [true, false])
+  func outdatedSchema(isGiven: Bool) async throws {
+    let harness = Harness()
+    var log = Self.events(6)
+    log[2].isOutdated = true
+    let source = ScriptedSource(log, responseSize: 2)
+    source.givesNewSchema = isGiven
+    try await harness.run(source)
+    #expect(source.renewals == 1)
+    #expect(harness.letters.letters == (isGiven ? [] : ["e3"]))
+    #expect(harness.store.lines(of: "a").contains(log[2].line) == isGiven)
+  }
+
   @Test("An undecodable event becomes a dead letter and stops the run, and the next run continues")
   func deadLetters() async throws {
     let harness = Harness()

@@ -7,6 +7,8 @@ struct ScriptedEvent: Sendable, Equatable {
   var record: String = ""
   var transaction: String = ""
   var isBroken = false
+  /// Decodable only after its schema was fetched again.
+  var isOutdated = false
   /// Bytes that it takes of the batch besides.
   var byteCount = 0
   /// Milliseconds since 1970; nil for platform events.
@@ -232,6 +234,16 @@ final class ScriptedSource: Source, @unchecked Sendable {
 
   func reopen(topic: Int) { if topic == 0 { self.open() } else { self.openRefused() } }
 
+  /// The service has another schema for outdated events.
+  var givesNewSchema = true
+  private(set) var renewals = 0
+  private var hasNewSchema = false
+
+  func renewSchema(ofEvent index: Int, of response: ScriptedResponse, topic: Int) async {
+    self.renewals += 1
+    self.hasNewSchema = self.givesNewSchema
+  }
+
   func layout(
     ofEvent index: Int, of response: ScriptedResponse, topic: Int
   ) throws(UndecodableEvent) -> RecordLayout { self.layout }
@@ -240,6 +252,9 @@ final class ScriptedSource: Source, @unchecked Sendable {
     event index: Int, of response: ScriptedResponse, topic: Int, into batch: RecordBatch
   ) throws(UndecodableEvent) {
     let event = response.events[index]
+    if event.isOutdated, !self.hasNewSchema {
+      throw UndecodableEvent(reason: "outdated", isOfOutdatedSchema: true)
+    }
     if event.isBroken { throw UndecodableEvent(reason: "broken", fieldPath: "A.B", offset: 3) }
     let row = batch.addRow()
     func set(_ slot: Int, _ text: String) -> RecordBatch.Range {

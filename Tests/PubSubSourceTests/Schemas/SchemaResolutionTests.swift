@@ -323,4 +323,48 @@ struct SchemaResolutionTests {
       #expect(failure?.disposition == .refused)
     }
   }
+
+  @Test("A time of day in a field of dates leads to the schema that has become of it")
+  func outdated() async throws {
+    @Sendable func text(_ type: String) -> String {
+      #"{"type":"record","name":"A__e","fields":[{"name":"D","type":"long","doc":"Data:\#(type)"}]}"#
+    }
+    let old = try Schema(parsing: Array(text("DateOnly").utf8))
+    let id = try #require(old.serviceID)
+    let directory = try TemporaryDirectory()
+    let cache = SchemaCache(directory: directory.path + "/schemas", org: "00DXX0000000001AAA")
+    cache.fetched(id, json: text("DateOnly"), schema: old)
+    // The value is 1: a millisecond after midnight.
+    let service = Service([[[id]], []]) { call in
+      let info = Eventbus_V1_SchemaInfo.with {
+        $0.schemaID = id
+        $0.schemaJson = text("DateTime")
+      }
+      call.send(try info.serializedBytes())
+      call.end(.ok)
+    }
+    try await self.run(service, cache: cache) { source in
+      guard case .response(0, let response, _) = try await self.signal(source) else {
+        Issue.record("no response")
+        return
+      }
+      func type() throws -> Column.Content? {
+        try source.layout(ofEvent: 0, of: response, topic: 0).columns.last?.content
+      }
+      func decode() throws -> RecordBatch {
+        let batch = RecordBatch(layout: try source.layout(ofEvent: 0, of: response, topic: 0))
+        try source.decode(event: 0, of: response, topic: 0, into: batch)
+        return batch
+      }
+      #expect(try type() == .slot(MetadataSlot.count, .date(.milliseconds)))
+      let error = #expect(throws: UndecodableEvent.self) { _ = try decode() }
+      #expect(error?.isOfOutdatedSchema == true && error?.fieldPath == "D")
+      await source.renewSchema(ofEvent: 0, of: response, topic: 0)
+      #expect(try type() == .slot(MetadataSlot.count, .timestamp(.milliseconds, isLocal: false)))
+      #expect(try decode().texts(row: 0)["D"] == "1")
+      await source.renewSchema(ofEvent: 0, of: response, topic: 0)
+    }
+    #expect(service.requests == [id])
+    #expect(cache.find(id)?.json == text("DateTime"))
+  }
 }
