@@ -8,6 +8,9 @@ package struct RecordFold {
   /// Columns of records that were not flattened, whose values in updates hold only what the update
   /// changed. By index; empty if there are none.
   let isCompound: [Bool]
+  /// Columns of fields that Salesforce never leaves empty, each with a bit for its field: a field
+  /// whose type has changed has several columns.
+  private let neverEmpty: [(column: Int, bit: UInt8)]
   /// Deleted rows are removed, leaving a tombstone; otherwise they are marked.
   private let removesDeleted: Bool
   /// The rows are the complete history of their records. Otherwise the table may hold earlier
@@ -60,6 +63,9 @@ package struct RecordFold {
   ) {
     self.columnCount = columns.count
     self.isCompound = columns.contains(where: \.isCompound) ? columns.map(\.isCompound) : []
+    self.neverEmpty = columns.enumerated().compactMap { index, column in
+      Self.neverEmptyFields.firstIndex(of: column.path).map { (index, 1 << UInt8($0)) }
+    }
     self.removesDeleted = removesDeleted
     self.isFromNothing = isFromNothing
     self.metadata = metadata
@@ -151,7 +157,7 @@ package struct RecordFold {
       guard isNew else { return true }
       self.deltas[delta].read = row.read
     case .create, .undelete:
-      self.replace(delta, isPartial: false)
+      self.replace(delta, isPartial: self.lacksValue(row, buffer))
       self.deltas[delta].stale = .cleared
       self.deltas[delta].undelete()
       if isNew { self.deltas[delta].beginsWithImage = true }
@@ -185,6 +191,23 @@ package struct RecordFold {
     self.deltas[delta].note(row, index: index)
     if row.read != nil { self.deltas[delta].hasEventAfterRead = false }
     return true
+  }
+
+  /// Fields that every record has, although events of some objects lack them
+  /// (ChangeEvents.md#body).
+  private static let neverEmptyFields = [
+    "CreatedDate", "CreatedById", "LastModifiedDate", "LastModifiedById", "OwnerId",
+  ]
+
+  /// Whether a full image lacks a value that the record has, so that the record has to be read.
+  private func lacksValue(_ row: RowBuffer.Row, _ buffer: RowBuffer) -> Bool {
+    var missing = self.neverEmpty.reduce(0 as UInt8) { $0 | $1.bit }
+    guard missing != 0 else { return false }
+    for cell in buffer.cells[row.cells] where !cell.isNull {
+      // Few columns, so searching is fast.
+      for (column, bit) in self.neverEmpty where column == Int(cell.column) { missing &= ~bit }
+    }
+    return missing != 0
   }
 
   /// The deltas have to be in the table before more rows can be folded. A fold from nothing is

@@ -86,6 +86,29 @@ import Testing
     #expect(!cells.contains { $0.isStale })
   }
 
+  @Test("A creation without the fields that every record has is no full image")
+  func lackingSystemFields() {
+    let columns = [
+      TableColumn(name: "unitprice", type: .text, path: "UnitPrice"),
+      TableColumn(name: "createddate", type: .text, path: "CreatedDate"),
+      TableColumn(name: "createdbyid", type: .text, path: "CreatedById"),
+    ]
+    let whole: [String: SampleEvent.Value] = [
+      "createddate": .text("2026-02-17"), "createdbyid": .text("005"),
+    ]
+    for (values, isPartial) in [
+      (whole, false), (["createddate": .text("2026-02-17")], true), ([:], true),
+      (whole.merging(["createdbyid": .null]) { $1 }, true),
+    ] {
+      var buffer = RowBuffer(columnCount: columns.count)
+      buffer.append(Self.event(.create, 1, values), columns: columns)
+      var fold = RecordFold(columns: columns, removesDeleted: false)
+      _ = fold.fold(buffer, rows: 0..<1)
+      #expect(fold.deltas[0].isPartial == isPartial, "\(values)")
+      #expect(fold.deltas[0].isReplacement)
+    }
+  }
+
   @Test("Diffs wait for the table's value and are applied in order")
   func pendingDiffs() {
     func diff(_ line: Int, _ old: String, _ new: String, result: String) -> SampleEvent.Value {
