@@ -26,6 +26,8 @@ extension ConnectionCheck {
         lines.append(await AllowanceWatch.line(configuration, credentials))
         lines += try await SnapshotRun.check(
           configuration, credentials, assembly.schemas(ofOrg: token.organizationID))
+        lines += try await Self.personAccounts(
+          configuration, service, credentials, assembly.schemas(ofOrg: token.organizationID))
         lines.append(await Self.rights(configuration, credentials))
         if configuration.namesColumns || !configuration.classificationSelectors.isEmpty {
           lines.append(try await Self.columns(configuration))

@@ -1,0 +1,59 @@
+import Clocks
+import GRPCCore
+import Pipeline
+import PubSubAPI
+import SchemaStore
+
+/// Person accounts (ChangeEvents.md#person-accounts): some of their fields belong to a contact, whose
+/// changes have to be captured too.
+extension ConnectionCheck {
+  static let contactTopic = TopicName.changes(of: "Contact")
+  /// The field that accounts have in orgs with person accounts.
+  private static let personField = "PersonContactId"
+
+  /// A line if the pipeline does not get what it needs to keep fields of person accounts up to date.
+  /// Asks for two topics at most.
+  static func personAccounts(
+    _ configuration: PipelineConfiguration, _ service: PubSubClient<some ClientTransport>,
+    _ credentials: OrgCredentials, _ schemas: SchemaCache
+  ) async throws -> [String] {
+    let source = configuration.source
+    guard let topic = Self.topic(of: "Account", in: source),
+      !source.topics.contains(where: { $0.name == Self.contactTopic })
+    else { return [] }
+    let layouts = try await PlannedLayouts.askPatiently(
+      configuration, credentials, schemas, retry: RetrySchedule(giveUpAfter: .zero),
+      objects: [("Account", topic.name)]
+    ) { _, _ in }
+    guard layouts["Account"]?.columns.contains(where: { $0.name == Self.personField }) == true
+    else { return [] }
+    let canSubscribe = (try? await service.subscribableTopic(Self.contactTopic, credentials)) != nil
+    return Self.personAccounts(topic, isSelected: canSubscribe).map { [$0] } ?? []
+  }
+
+  /// The topic that delivers an object's changes; nil if none is known to.
+  private static func topic(
+    of object: String, in source: SourceConfiguration
+  ) -> SourceConfiguration.Topic? {
+    source.topics.first { $0.name == TopicName.changes(of: object) }
+      ?? source.topics.first { $0.isChannel && TopicName.hasChanges($0.name) }
+  }
+
+  /// - Parameters:
+  ///   - topic: delivers the accounts' changes.
+  ///   - isSelected: the service has a topic for contacts.
+  /// - Returns: nil if everything is there.
+  static func personAccounts(_ topic: SourceConfiguration.Topic, isSelected: Bool) -> String? {
+    let effect =
+      "warning: this org has person accounts, and fields such as PersonEmail and those that end with "
+      + "__pc are kept up to date only if the changes of contacts are captured too"
+    if !isSelected {
+      return "\(effect); select Contact under Change Data Capture in Setup"
+        + (topic.isChannel ? "" : ", and add \(Self.contactTopic) to source.topic")
+    }
+    guard topic.isChannel else { return "\(effect); add \(Self.contactTopic) to source.topic" }
+    // The standard channel has every object that is selected.
+    guard topic.name != "/data/ChangeEvents" else { return nil }
+    return "\(effect); make sure that the channel \(topic.name) has ContactChangeEvent as a member"
+  }
+}
