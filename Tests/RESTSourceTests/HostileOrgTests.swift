@@ -90,7 +90,8 @@ import Testing
           let requests = try await HTTPClient(HTTPClient.Configuration()).send(
             HTTPRequest(.get, "http://127.0.0.1:\(self.peer.port)/\(name)/requests"))
           let count = Int(String(decoding: requests.body, as: UTF8.self)) ?? .max
-          #expect(count < 30, "\(name)")
+          // Five attempts of six: describe, job, state, three pages.
+          #expect(count <= 30, "\(name)")
         }
       }
       try await group.waitForAll()

@@ -92,7 +92,7 @@ import Testing
     try await isNoticed(#""action":"row_count""#, saying: "has 400 rows instead of 401")
     try await isNoticed(#""action":"drop""#, saying: "results")
     try await isNoticed(#""action":"html","status":503"#, saying: "HTTP 503")
-    try await isNoticed(#""action":"drip""#, saying: "less than one byte per second")
+    try await isNoticed(#""action":"drip""#, saying: "less than 1000 bytes per second")
     #expect(try await Self.read(page()).count == 400)
     let other = BulkRows(try await page(), fields: ["Id", "Amount", "Name"])
     await #expect {
