@@ -72,8 +72,9 @@ struct ReadBatch {
   /// Adds a record from JSON, which has every requested field.
   mutating func add(_ record: QueryRecord, isDeleted: Bool = false) {
     var texts: [String] = []
-    for field in self.decoder.plan.fields {
-      guard let text = record[field] else {
+    let fields = self.decoder.plan.fields
+    for (field, text) in zip(fields, record.texts(of: fields)) {
+      guard let text else {
         self.rowCount += 1
         return self.refuse(
           record["Id"] ?? "", stamp: nil,

@@ -16,8 +16,25 @@ public struct QueryRecord: Sendable {
 
   /// The value of a field as Bulk would write it, empty for null; nil if the row does not have the
   /// field.
-  public subscript(_ field: String) -> String? {
-    switch self.json[field]?.content {
+  public subscript(_ field: String) -> String? { Self.text(self.json[field]) }
+
+  /// The values of fields. Each is looked for behind the one before, because records have the order
+  /// of the request: looking from the start would take long for several hundred fields.
+  public func texts(of fields: [String]) -> [String?] {
+    let members = self.json.members ?? []
+    var next = 0
+    return fields.map { field in
+      let found =
+        members[next...].firstIndex { $0.name == field }
+        ?? members[..<next].firstIndex { $0.name == field }
+      guard let found else { return nil }
+      next = found + 1
+      return Self.text(members[found].value)
+    }
+  }
+
+  private static func text(_ value: JSONValue?) -> String? {
+    switch value?.content {
     case nil: nil
     case .null: ""
     case .string(let text): text
