@@ -60,11 +60,11 @@ extension CurrentTable {
       _stale_fields = CASE WHEN t._stale_fields IS NOT NULL THEN (SELECT array_agg(f) \
       FROM unnest(t._stale_fields) AS u (f) WHERE f <> ALL (\(names)::text[]) OR f = ANY (l.names)) END, \
       _updated_at = now() \
-      FROM \(DeltaTable.name) AS d, LATERAL (SELECT coalesce(bool_or(h._change_type <> 'UPDATE'), false) \
+      FROM \(DeltaTable.name) AS d, LATERAL (SELECT coalesce(bool_or(h._change_type = 'UNDELETE'), false) \
       AS is_image, coalesce(array_agg(f) FILTER (WHERE f IS NOT NULL), '{}') AS names \
       FROM \(events.qualifiedName) AS h \
       LEFT JOIN LATERAL unnest(h._changed_fields || h._nulled_fields || h._diff_fields) AS u (f) ON true \
-      WHERE h._record_id = d.id AND h._change_type IN ('CREATE', 'UPDATE', 'UNDELETE') \
+      WHERE h._record_id = d.id AND h._change_type IN ('UPDATE', 'UNDELETE') \
       AND (h._commit_timestamp < d._system_modstamp - interval '\(ReadMerge.clockTolerance) ms') \
       IS NOT TRUE AND d._read_at - h._loaded_at < interval '\(visibilityWait) ms') AS l \
       WHERE t.id = d.id AND t._deleted_at IS NULL AND NOT l.is_image \

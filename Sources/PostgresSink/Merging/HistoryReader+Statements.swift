@@ -74,7 +74,7 @@ extension HistoryReader {
       fills AS (SELECT *, row_number() OVER (PARTITION BY _record_id COLLATE "C" \
       ORDER BY _system_modstamp, _read_at) AS place FROM snapshots WHERE is_fill), \
       starts AS (\(Self.firstApplied(to: "reads", by: "is_whole", visibilityWait))), \
-      fill_starts AS (\(Self.firstApplied(to: "fills", by: "place", visibilityWait))), \
+      fill_starts AS (\(Self.firstApplied(to: "fills", by: "place", after: "CREATE", visibilityWait))), \
       first AS (SELECT _record_id, max(n) AS n, max(n) FILTER (WHERE is_whole) AS whole \
       FROM starts GROUP BY _record_id) \
       SELECT \((fixed + own + data).joined(separator: ", ")) FROM (\
@@ -95,8 +95,11 @@ extension HistoryReader {
   }
 
   /// The place of the first event that each read does not contain.
+  ///
+  /// - Parameter contained: a type of change that every read contains. That of a creation may be of a
+  ///   schema without the columns that a read fills.
   private static func firstApplied(
-    to reads: String, by key: String, _ visibilityWait: Int64
+    to reads: String, by key: String, after contained: String? = nil, _ visibilityWait: Int64
   ) -> String {
     let contains =
       "e._commit_timestamp < r._system_modstamp - interval '\(ReadMerge.clockTolerance) ms'"
@@ -105,9 +108,10 @@ extension HistoryReader {
     // changed.
     let isGap =
       "(e._change_type IS NULL OR e._change_type NOT IN ('CREATE', 'UPDATE', 'DELETE', 'UNDELETE'))"
+    let isContained = contained.map { " OR e._change_type = '\($0)'" } ?? ""
     return """
       SELECT e._record_id, r.\(key), greatest(coalesce(max(e.n) FILTER (WHERE \
-      \(isGap) AND \(contains) OR \(isVisible)), 0) + 1, coalesce(min(e.n) FILTER (\
+      \(isGap) AND \(contains) OR \(isVisible)\(isContained)), 0) + 1, coalesce(min(e.n) FILTER (\
       WHERE (\(contains)) IS NOT TRUE), max(e.n) + 1)) AS n \
       FROM e JOIN \(reads) AS r ON r._record_id = e._record_id GROUP BY e._record_id, r.\(key)
       """

@@ -140,7 +140,7 @@ struct ColumnReadTests {
     #expect(try Self.states(run) == ["note__c filling"])
     let filling = try run.sink.noteAccess(["Note__c": .readable], of: "Opportunity")
     #expect(filling == [FillingColumn(field: "Note__c", isOfObject: true)])
-    let values = ["a", "b", "c", "d", "unknown"].reduce(into: [:]) {
+    let values = ["a", "b", "c", "d", "new", "unknown"].reduce(into: [:]) {
       $0[$1] = [Self.note: TestCell.text("read of \($1)")]
     }
     try Self.pass(
@@ -164,7 +164,7 @@ struct ColumnReadTests {
       try Self.notes(run) == [
         "a|read of a|SNAPSHOT:1:a:1771300000000|SNAPSHOT", "b|event of b|event-3|UPDATE",
         "c|read of c|event-4|UPDATE", "d|-|event-2|DELETE", "first|-|event-0|CREATE",
-        "new|by event|event-1|CREATE",
+        "new|read of new|event-1|CREATE",
       ])
     #expect(
       try run.eye.column("SELECT DISTINCT _partial::text FROM salesforce.opportunity") == ["false"])

@@ -85,7 +85,7 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
       name: "_etl_table dropped", sql: "DROP TABLE salesforce._etl_table CASCADE",
       outcome: .repaired("_etl_table is missing"), isMidRun: false),
     Self(
-      name: "_etl_column dropped", sql: "DROP TABLE salesforce._etl_column",
+      name: "_etl_column dropped", sql: "DROP TABLE salesforce._etl_column CASCADE",
       outcome: .repaired("_etl_column is missing"), isMidRun: false),
     Self(
       name: "_etl_journal dropped", sql: "DROP TABLE salesforce._etl_journal",

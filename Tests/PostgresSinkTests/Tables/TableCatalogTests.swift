@@ -53,10 +53,19 @@ import Testing
         ])
     #expect(
       try connection.rows(
-        "SELECT * FROM salesforce._etl_column WHERE table_name = 'opportunity' ORDER BY ordinal")
+        """
+        SELECT table_name, column_name, ordinal, path, salesforce_type, pg_type, first_schema_id, \
+        state FROM salesforce._etl_column WHERE table_name = 'opportunity' ORDER BY ordinal
+        """)
         == [
-          ["opportunity", "stagename", "1", "StageName", "Data:DynamicEnum", "text", "schema-1"],
-          ["opportunity", "amount", "2", "Amount", "Data:Currency", "numeric", "schema-1"],
+          [
+            "opportunity", "stagename", "1", "StageName", "Data:DynamicEnum", "text", "schema-1",
+            "complete",
+          ],
+          [
+            "opportunity", "amount", "2", "Amount", "Data:Currency", "numeric", "schema-1",
+            "complete",
+          ],
         ])
     #expect(
       try connection.column("SELECT action FROM salesforce._etl_journal ORDER BY id")

@@ -11,7 +11,18 @@ extension PostgresSettings: PlanningSink {
       feeder: configuration.feeder(self))
     return SinkPlan(
       text: "-- sink '\(self.name)'\(plan.sql.isEmpty ? ": nothing is missing" : "")\n\(plan.sql)",
-      consequences: self.consequences(plan))
+      consequences: self.consequences(plan) + self.incompleteColumns(configuration))
+  }
+
+  /// Columns that the next run reads. Without the right to see them, none are named.
+  private func incompleteColumns(_ configuration: PipelineConfiguration) -> [String] {
+    let tables = try? CheckpointTable(
+      pipeline: configuration.name, sink: self.name, self.sink(of: configuration)
+    ).freshness()
+    return (tables ?? []).filter { !$0.fillingColumns.isEmpty }.map { table in
+      "sink '\(self.name)': table \(table.table): not read for all records yet: "
+        + table.fillingColumns.joined(separator: ", ")
+    }
   }
 
   /// What the contract makes of it.
