@@ -141,7 +141,9 @@ extension PipelineRunner {
   ///
   /// - Returns: false if there was nothing.
   func takeReads(now: Instant) throws -> Bool {
-    guard !self.isStopping, let signal = self.reader?.next() else { return false }
+    guard !self.isStopping, try self.isReadyForReads(), let signal = self.reader?.next() else {
+      return false
+    }
     switch signal {
     case .progress(let index, let pass):
       if pass.job != nil, pass.job != self.reads[index].pass.job { self.onNote?(.reading(pass)) }
@@ -175,6 +177,34 @@ extension PipelineRunner {
     case .failed(let index, let failure): self.end(read: index, failure: failure, now: now)
     }
     self.statistics.reads.note(self.reads[signal.object].pass)
+    return true
+  }
+
+  /// Makes the stores ready again for the layouts of records that are being read: an event of
+  /// another schema may have changed their tables meanwhile.
+  private func isReadyForReads() throws -> Bool {
+    for read in self.reads {
+      if case .reading = read.phase, try !self.isReady(read.recipients, for: read.object) {
+        return false
+      }
+    }
+    for repair in self.repairs {
+      if case .asked = repair.phase,
+        try !self.isReady([repair.store], for: self.reads[repair.read].object)
+      {
+        return false
+      }
+    }
+    return true
+  }
+
+  private func isReady(_ stores: [Int], for object: ReadObject) throws -> Bool {
+    let layout = try self.stages.layout(for: object.layout)
+    for number in stores where !self.stores[number].isReady(for: layout) {
+      guard self.inFlight == nil, case .done = try self.stores[number].makeReady(for: layout) else {
+        return false
+      }
+    }
     return true
   }
 
