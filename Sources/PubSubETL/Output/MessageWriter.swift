@@ -1,3 +1,4 @@
+import Clocks
 internal import Dispatch
 import EventLoop
 internal import Glibc
@@ -18,8 +19,6 @@ final class MessageWriter: Sendable {
     /// Nothing was written while somebody waited for it.
     var isStalled = false
     var isStarted = false
-    /// Called once nothing is left to write.
-    var idle: [DispatchSemaphore] = []
     var notice: @Sendable (Int) -> PrintableText = { count in
       PrintableText(line: MessageWriter.sentence(dropped: count), hiding: SecretMask())
     }
@@ -82,19 +81,18 @@ final class MessageWriter: Sendable {
   /// - Returns: false when the reader was too slow, or when a message could not be written.
   @discardableResult
   func drain(within patience: Duration) -> Bool {
-    let idle = DispatchSemaphore(value: 0)
-    let (isIdle, hasFailed) = self.state.withLock { state in
-      let isIdle = state.waiting.isEmpty && !state.isWriting
-      if !isIdle { state.idle.append(idle) }
-      return (isIdle, state.hasFailed)
-    }
-    if isIdle { return !hasFailed }
-    let end = DispatchTime.now() + .milliseconds(Int(patience / .milliseconds(1)))
-    let isLate = idle.wait(timeout: end) == .timedOut
-    return self.state.withLock { state in
-      state.idle.removeAll { $0 === idle }
-      if isLate { state.isStalled = true }
-      return !isLate && !state.hasFailed
+    let end = ProcessClock.now + patience
+    while true {
+      let (isIdle, hasFailed) = self.state.withLock {
+        ($0.waiting.isEmpty && !$0.isWriting, $0.hasFailed)
+      }
+      if isIdle { return !hasFailed }
+      guard ProcessClock.now < end else {
+        self.state.withLock { $0.isStalled = true }
+        return false
+      }
+      // A semaphore of libdispatch waits by the wall clock, which may be set meanwhile.
+      _ = poll(nil, 0, 1)
     }
   }
 
@@ -139,12 +137,6 @@ final class MessageWriter: Sendable {
         state.isStalled = false
       }
     }
-    let idle = self.state.withLock { state -> [DispatchSemaphore] in
-      state.isWriting = false
-      guard state.waiting.isEmpty else { return [] }
-      defer { state.idle = [] }
-      return state.idle
-    }
-    for waiter in idle { waiter.signal() }
+    self.state.withLock { $0.isWriting = false }
   }
 }

@@ -289,11 +289,7 @@ class Proof:
     def compare(self, admin, actions, is_last):
         self.counts["comparisons"] += 1
         path = self.work + "/state.ndjson"
-        # Of the two, the one that there is.
-        if hasattr(self.simulator, "write_state"):
-            self.simulator.write_state(path)
-        else:
-            snapshot_proof.write_state(self.simulator, path)
+        self.simulator.write_state(path)
         states = self.states()
         comparison = Comparison(self.url, path, admin, states, is_last)
         comparison.run()
@@ -367,7 +363,8 @@ class Comparison(compare_state.Comparison):
                 continue
             expected = compare_state.expected_value(value, kind)
             found = compare_state.found_value(text, kind)
-            if expected != found:
+            # A column keeps its type until an event has the schema with the field's new one.
+            if expected != found and str(expected) != str(found):
                 self.differ(entity, record, name, compare_state.shown(expected, kind),
                             compare_state.shown(found, kind))
 

@@ -47,10 +47,14 @@ class Truth:
         self.tables, self.rows = {}, {}
         # Entities with change events, which have a current state.
         self.changing = set()
-        self.fold = model.Fold(arguments.delete)
         self.events = self.rejected = 0
         for offset, event in self.read():
             self.add_columns(event)
+        required = {
+            entity: [name for name in map(self.name, model.NEVER_EMPTY) if name in table.columns]
+            for entity, table in self.tables.items()
+        }
+        self.fold = model.Fold(arguments.delete, required)
         places = {}
         for offset, event in self.read():
             place = places[event["topic"]] = places.get(event["topic"], -1) + 1

@@ -202,6 +202,9 @@ def patched(old, diff):
 
 
 # What is kept of an event: its place in the truth of its topic, and what rows repeat.
+# Fields that every record of Salesforce has. A creation without one is no complete image.
+NEVER_EMPTY = ["CreatedDate", "CreatedById", "LastModifiedDate", "LastModifiedById", "OwnerId"]
+
 Source = collections.namedtuple(
     "Source", "topic place event_id replay_id change commit_timestamp commit_user"
 )
@@ -218,10 +221,12 @@ class Record:
 
 
 class Fold:
-    """The current rows of all tables, after the events given to `apply` in stream order."""
+    """The current rows of all tables, after the events given to `apply` in stream order.
 
-    def __init__(self, delete):
-        self.delete = delete
+    - required: by entity, the columns of NEVER_EMPTY that its table has."""
+
+    def __init__(self, delete, required):
+        self.delete, self.required = delete, required
         self.patched = 0
         self.records = {}
         self.tombstones = {}
@@ -265,7 +270,8 @@ class Fold:
         record.source = source
         if change in ("CREATE", "UNDELETE"):
             record.cells = dict(cells)
-            record.deleted, record.stale, record.partial = None, False, False
+            record.deleted, record.stale = None, False
+            record.partial = any(cells.get(name) is None for name in self.required.get(key[0], ()))
             record.stale_fields = set()
         elif change == "UPDATE":
             self.update(record, cells, diffs)
