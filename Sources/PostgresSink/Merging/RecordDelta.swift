@@ -19,7 +19,7 @@ package struct RecordDelta {
   package internal(set) var isRemoved = false
   /// One of the events restores a record that has a tombstone.
   package internal(set) var isRevived = false
-  /// The record's first event is a full image, so the record is known completely.
+  /// One of the events is a full image, so that nothing from before the first one is missing.
   package internal(set) var beginsWithImage = false
 
   /// Position of the first and of the last event folded.

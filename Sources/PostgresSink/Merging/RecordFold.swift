@@ -160,7 +160,8 @@ package struct RecordFold {
       self.replace(delta, isPartial: self.lacksValue(row, buffer))
       self.deltas[delta].stale = .cleared
       self.deltas[delta].undelete()
-      if isNew { self.deltas[delta].beginsWithImage = true }
+      // Whatever the record was before no longer counts.
+      if isNew || self.isFromNothing { self.deltas[delta].beginsWithImage = true }
       self.setCells(delta, row, buffer)
     case .update:
       if self.deltas[delta].isRemoved { return true }

@@ -24,6 +24,7 @@ since the comparison before.
 
 import argparse
 import collections
+import decimal
 import json
 import os
 import random
@@ -309,6 +310,14 @@ class Proof:
             sys.exit("%d problems after these actions: %s" % (len(problems), "; ".join(actions)))
 
 
+def are_one_number(expected, found):
+    """Whether a text and a number are the same."""
+    try:
+        return decimal.Decimal(str(expected)) == decimal.Decimal(str(found))
+    except decimal.InvalidOperation:
+        return False
+
+
 class Comparison(compare_state.Comparison):
     """Of all values; what is not right is a text."""
 
@@ -364,7 +373,7 @@ class Comparison(compare_state.Comparison):
             expected = compare_state.expected_value(value, kind)
             found = compare_state.found_value(text, kind)
             # A column keeps its type until an event has the schema with the field's new one.
-            if expected != found and str(expected) != str(found):
+            if expected != found and not are_one_number(expected, found):
                 self.differ(entity, record, name, compare_state.shown(expected, kind),
                             compare_state.shown(found, kind))
 

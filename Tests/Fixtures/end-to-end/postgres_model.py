@@ -201,10 +201,10 @@ def patched(old, diff):
     return None
 
 
-# What is kept of an event: its place in the truth of its topic, and what rows repeat.
 # Fields that every record of Salesforce has. A creation without one is no complete image.
 NEVER_EMPTY = ["CreatedDate", "CreatedById", "LastModifiedDate", "LastModifiedById", "OwnerId"]
 
+# What is kept of an event: its place in the truth of its topic, and what rows repeat.
 Source = collections.namedtuple(
     "Source", "topic place event_id replay_id change commit_timestamp commit_user"
 )

@@ -108,7 +108,7 @@ def nobody_reads(programs, work, simulator):
         simulator.environment)
     require("unread: --max-duration holds", process.wait(120) in (0, 75), True)
     os.close(pipe)
-    report = work + "/followed.json"
+    report = work + "/followed.report.json"
     process, pipe = start(
         [program, "run", files("followed"), "--follow", "--report", report, "--log-level", "trace"],
         simulator.environment)
