@@ -8,6 +8,8 @@ extension PostgresSink {
     var access: [String: FieldAccess] = [:]
     /// Dotted names of fields whose columns were filling when the run began.
     var filling: [String] = []
+    /// The tables of the layout in which the last records were read.
+    var readTables: LayoutTables?
   }
 
   private var states: ColumnStates { ColumnStates(self.catalog.bookkeeping) }
@@ -34,7 +36,9 @@ extension PostgresSink {
       if !access.isEmpty { try self.repairCalls.add(1, over: self.connection) }
       return try states.filling(tables: tables, over: self.connection)
     }
-    let known = KnownFields(access: access, filling: filling?.map(\.field) ?? [])
+    let known = KnownFields(
+      access: access, filling: filling?.map(\.field) ?? [],
+      readTables: self.knownFields[entity]?.readTables)
     self.knownFields[entity] = known
     if known.filling.isEmpty, self.passes.keys.contains(where: { $0.hasPrefix("\(entity) ") }) {
       try self.retrying {
@@ -59,6 +63,7 @@ extension PostgresSink {
     let known = self.knownFields[pass.entity] ?? KnownFields()
     try self.states.complete(
       pass.part == nil ? nil : known.filling,
+      columns: known.readTables?.columnNames,
       calculated: known.access.filter { $0.value == .calculated }.map(\.key),
       tables: self.tableNames(of: pass.entity), begunAt: begunAt, over: self.connection)
   }

@@ -60,8 +60,11 @@ extension PostgresSink {
   /// Accepts records that were read, in rows of a layout that the sink is ready for. `pass` is the
   /// progress of their pass including these records, or nil if they belong to none.
   package func write(_ batch: RecordBatch, pass: ReadPass?) throws {
-    if batch.rowCount > 0 { try self.write(batch) }
     if let pass { self.openPasses[pass.key] = pass }
+    guard batch.rowCount > 0 else { return }
+    try self.write(batch)
+    self.knownFields[batch.layout.entity, default: KnownFields()].readTables =
+      self.tables(of: batch.layout)
   }
 
   package func passNumber(over key: String) -> Int { self.passes[key]?.number ?? 0 }

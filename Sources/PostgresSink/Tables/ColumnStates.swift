@@ -142,21 +142,24 @@ struct ColumnStates {
   ///
   /// - Parameters:
   ///   - fields: dotted names; nil for all.
+  ///   - columns: those that got the values; nil if there were no records. A field whose type has
+  ///     changed has several columns.
   ///   - begunAt: SQL, when the pass began. Columns that are newer keep their state.
   func complete(
-    _ fields: [String]?, calculated: [String], tables: [String], begunAt: String,
-    over connection: PostgresConnection
+    _ fields: [String]?, columns: [String]?, calculated: [String], tables: [String],
+    begunAt: String, over connection: PostgresConnection
   ) throws(PostgresError) {
     try connection.query(
       """
       UPDATE \(self.columns) SET since = now(), \
       state = CASE WHEN path = ANY ($3::text[]) THEN 'without events' ELSE 'complete' END \
       WHERE table_name = ANY ($1::text[]) AND state = 'filling' AND since <= \(begunAt) \
-      AND ($2::text[] IS NULL OR path = ANY ($2::text[]))
+      AND ($2::text[] IS NULL OR path = ANY ($2::text[])) \
+      AND ($4::text[] IS NULL OR column_name = ANY ($4::text[]))
       """,
       [
         SQLArray.literal(tables), fields.map { SQLArray.literal($0) },
-        SQLArray.literal(calculated),
+        SQLArray.literal(calculated), columns.map { SQLArray.literal($0) },
       ])
   }
 }

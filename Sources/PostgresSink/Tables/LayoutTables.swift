@@ -14,6 +14,11 @@ package struct LayoutTables: Sendable, Equatable {
   /// Fields left out by contract `discard`, reported once.
   package var discarded: [String]
 
+  /// SQL names, not quoted, of the columns that the layout's fields have.
+  var columnNames: [String] {
+    self.columnIndices.compactMap { $0.map { self.dataColumns[$0].name } }
+  }
+
   package init(
     history: TableDefinition?, current: TableDefinition?, dataColumns: [TableColumn],
     columnIndices: [Int?], changes: [String] = [], discarded: [String] = []

@@ -5,12 +5,14 @@ extension ReportingViews {
   /// Creates `_columns` in the open transaction, if the bookkeeping has the states of columns.
   package func updateColumns(over connection: PostgresConnection) throws(PostgresError) {
     guard try ColumnStates(self.bookkeeping).exist(over: connection) else { return }
+    _ = try self.update(self.columnsChange(over: connection), over: connection)
+  }
+
+  func columnsChange(over connection: PostgresConnection) throws(PostgresError) -> ViewChange {
     let state = try ViewState(Self.columnsName, self.bookkeeping, over: connection)
-    _ = try self.update(
-      ViewChange(
-        name: Self.columnsName, query: self.columnStates, state: state,
-        fit: ViewChange.Fit(state.columns, Self.stateColumns), bookkeeping: self.bookkeeping),
-      over: connection)
+    return ViewChange(
+      name: Self.columnsName, query: self.columnStates, state: state,
+      fit: ViewChange.Fit(state.columns, Self.stateColumns), bookkeeping: self.bookkeeping)
   }
 
   package static let columnsName = "_columns"

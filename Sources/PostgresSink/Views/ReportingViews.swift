@@ -154,6 +154,8 @@ package struct ReportingViews {
     if !change.mayBeDone || before != after {
       statements += try self.statements(change, over: connection)
     }
+    let columns = try self.columnsChange(over: connection)
+    if !columns.mayBeDone { statements += try self.statements(columns, over: connection) }
     return statements
   }
 

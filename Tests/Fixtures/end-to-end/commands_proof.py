@@ -93,7 +93,7 @@ def plan(call, url, owner_url):
         require(text == "-- sink 'warehouse': nothing is missing\n" and not consequences, moment)
         call("run")
     views = "SELECT count(*) FROM pg_views WHERE schemaname = 'salesforce'"
-    require(postgres.query(url, views) == [["2"]], "views")
+    require(postgres.query(url, views) == [["3"]], "views")
     discard = ["--set", 'sinks.0.contract="discard"', "--set"]
     discard += ['stages=[{"type":"flatten"},{"type":"rename","columns":{"Amount":"Betrag"}}]']
     text, consequences = call("plan", *discard)
