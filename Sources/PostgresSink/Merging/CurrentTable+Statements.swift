@@ -154,9 +154,14 @@ extension CurrentTable {
           """
       self.stamps =
         "SELECT id, \(stamp) FROM \(name) WHERE \(among) AND _system_modstamp IS NOT NULL"
+      // A read or a full image of today has no value for a field of yesterday, which is kept.
+      let rebuilt = zip(table.dataColumns, patched).map { column, value in
+        table.goneColumns.contains(column.name)
+          ? "coalesce(\(value), t.\(column.quotedName))" : value
+      }
       self.applyRebuilt = Self.rebuilt(
         table, columns: columns, values: values,
-        updates: values.dropLast(data.count) + patched, removesDeleted: removesDeleted)
+        updates: values.dropLast(data.count) + rebuilt, removesDeleted: removesDeleted)
     }
 
     private static func rebuilt(

@@ -87,6 +87,7 @@ extension EntityState {
       definition.hasUnreadColumns = table.registered.contains {
         $0.state == .hidden || $0.state == .notReadable
       }
+      definition.goneColumns = Set(table.registered.filter { $0.state == .gone }.map(\.name))
       return definition
     }
   }

@@ -48,6 +48,8 @@ package struct TableDefinition: Sendable, Equatable {
   package var hasReadColumns = false
   /// Some data columns cannot be read from the org, so their values come from events alone.
   package var hasUnreadColumns = false
+  /// SQL names of data columns whose fields events no longer have.
+  package var goneColumns: Set<String> = []
 
   package init(
     kind: Kind, entity: String, schema: String, name: String, dataColumns: [TableColumn],
