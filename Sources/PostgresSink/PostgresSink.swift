@@ -358,11 +358,20 @@ package final class PostgresSink: Store {
     }
   }
 
+  package func noteCurrent(_ layout: RecordLayout) {
+    guard self.catalog.currentSchemas[layout.entity] != layout.schemaID else { return }
+    self.catalog.currentSchemas[layout.entity] = layout.schemaID
+    self.encoders.removeAll { $0.rows.entity == layout.entity }
+  }
+
   package func write(_ batch: RecordBatch) throws {
     guard let (encoder, rows) = self.encoders[batch.layout] else {
       preconditionFailure("\(batch.layout.entity): written without being ready")
     }
     if batch.readAt != nil { return self.writeReads(batch, encoder, rows) }
+    if self.catalog.currentSchemas[rows.entity] == batch.layout.schemaID {
+      self.catalog.currentSchemas[rows.entity] = nil
+    }
     // Other times are wrong and say nothing about the progress of the tables.
     let plausible = FedTables.plausibleCommits(latest: batch.latestCommit)
     for index in batch.events.indices {

@@ -39,6 +39,7 @@ extension PipelineRunner {
     var pass: ReadPass?
     for (number, store) in self.stores.enumerated()
     where read.object.initial.contains(store.name) || read.object.anew.contains(store.name) {
+      store.noteCurrent(layout)
       if !store.isReady(for: layout), case .unavailable = try store.makeReady(for: layout) {
         return
       }

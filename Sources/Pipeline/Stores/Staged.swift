@@ -68,6 +68,7 @@ extension Staged: Store where Base: Store {
     guard try self.stages.bringsRows(of: layout) else { return .done }
     return try self.base.makeReady(for: self.stages.layout(for: layout))
   }
+  public func noteCurrent(_ layout: RecordLayout) { self.base.noteCurrent(layout) }
   public func write(_ batch: RecordBatch) throws {
     // The base is not prepared for such rows.
     guard try self.stages.bringsRows(of: batch.layout) else { return }

@@ -25,6 +25,10 @@ public protocol Store: AnyObject {
   /// Prepares for rows of the layout. Called only while no commit is sealed.
   func makeReady(for layout: RecordLayout) throws -> StoreAnswer
 
+  /// Notes that a layout belongs to the schema that its object has now. Events of earlier schemas may
+  /// still come.
+  func noteCurrent(_ layout: RecordLayout)
+
   /// Takes the rows of a batch, in stream order. The store must be ready for the layout. Not
   /// durable yet.
   func write(_ batch: RecordBatch) throws
@@ -136,6 +140,7 @@ extension Store {
   public var keepsDeadLetters: Bool { false }
   public func isReady(for layout: RecordLayout) -> Bool { true }
   public func makeReady(for layout: RecordLayout) throws -> StoreAnswer { .done }
+  public func noteCurrent(_ layout: RecordLayout) {}
   public func takesReads(of layout: RecordLayout) -> Bool { false }
   public func pass(over key: String) -> ReadPass? { nil }
   public func passNumber(over key: String) -> Int { 0 }

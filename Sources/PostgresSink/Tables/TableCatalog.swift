@@ -13,6 +13,9 @@ package final class TableCatalog {
   let feeder: TableFeeder?
   /// Recreates missing tables that cannot be rebuilt, without rows.
   package var acceptsMissing = false
+  /// IDs of the schemas that objects have now, by entity. An entry ends with the first event of its
+  /// schema: what follows in the stream is newer.
+  var currentSchemas: [String: String] = [:]
   private var hasBookkeeping = false
   /// False once the database has refused to alter a table.
   private var mayAlter = true
@@ -151,6 +154,7 @@ package final class TableCatalog {
   ) throws(PostgresError) -> TableEvolution {
     try TableEvolution(
       state, mapping, self.configuration, feeder: self.feeder, topic: topic,
+      currentSchema: self.currentSchemas[mapping.entity],
       acceptsMissing: self.acceptsMissing, mayAlter: self.mayAlter)
   }
 

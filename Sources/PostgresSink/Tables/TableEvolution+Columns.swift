@@ -99,7 +99,7 @@ extension TableEvolution {
     let earlier = field.acceptedTypes.lazy.compactMap { type in
       others.first { $0.sqlType == type.sqlName }
     }.first
-    if let earlier, !self.isFirstSight {
+    if let earlier, !self.isFirstSight, !self.isCurrent {
       // An event of an older schema that is read again uses the column of that schema.
       try self.use(field, earlier.name)
       return

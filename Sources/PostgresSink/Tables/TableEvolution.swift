@@ -42,17 +42,24 @@ struct TableEvolution {
   var isFirstSight: Bool {
     !self.mapping.schemaID.isEmpty && !self.state.knownSchemas.contains(self.mapping.schemaID)
   }
+  /// The layout belongs to the schema that the object has now.
+  var isCurrent: Bool {
+    !self.mapping.schemaID.isEmpty && self.currentSchema == self.mapping.schemaID
+  }
+  private let currentSchema: String?
 
   /// - Parameters:
   ///   - feeder: the feeder of the tables; nil if nobody will write to them.
   ///   - topic: the topic of the layout; nil if there is none.
+  ///   - currentSchema: the ID of the schema that the object has now; nil if it is unknown.
   ///   - acceptsMissing: recreates missing tables that cannot be rebuilt, without rows.
   ///   - mayAlter: the role may alter existing tables.
   init(
     _ state: EntityState, _ mapping: TableMapping, _ configuration: PostgresSinkConfiguration,
-    feeder: TableFeeder? = nil, topic: String? = nil, acceptsMissing: Bool = false,
-    mayAlter: Bool = true
+    feeder: TableFeeder? = nil, topic: String? = nil, currentSchema: String? = nil,
+    acceptsMissing: Bool = false, mayAlter: Bool = true
   ) throws(PostgresError) {
+    self.currentSchema = currentSchema
     self.mayAlter = mayAlter
     self.state = state
     self.mapping = mapping
@@ -308,14 +315,17 @@ struct TableEvolution {
 
   /// Columns whose fields events no longer have, and those that have them again.
   private mutating func noteStates() {
-    guard self.isFirstSight, self.mapping.family == .changeEvent else { return }
+    guard self.isFirstSight || self.isCurrent, self.mapping.family == .changeEvent else { return }
+    let isEarlier = self.currentSchema != nil && !self.isCurrent
     let used = Set(self.columnNames.compactMap { $0 })
     for index in self.state.tables.indices where !self.state.tables[index].isNew {
       for column in self.state.tables[index].registered {
         switch (column.state, used.contains(column.name)) {
         case (.gone, true): self.note(.filling, column: column.name, in: index)
         case (.gone, false), (nil, _), (_, true): continue
-        case (_, false): self.note(.gone, column: column.name, in: index)
+        case (_, false):
+          // What an earlier schema lacks may have been added since.
+          if !isEarlier { self.note(.gone, column: column.name, in: index) }
         }
       }
     }
