@@ -154,10 +154,12 @@ extension CurrentTable {
           """
       self.stamps =
         "SELECT id, \(stamp) FROM \(name) WHERE \(among) AND _system_modstamp IS NOT NULL"
-      // A read or a full image of today has no value for a field of yesterday, which is kept.
+      // A read of today has no value for a field of yesterday, which is kept.
+      let gone = table.hasReadColumns ? table.goneColumns : []
       let rebuilt = zip(table.dataColumns, patched).map { column, value in
-        table.goneColumns.contains(column.name)
-          ? "coalesce(\(value), t.\(column.quotedName))" : value
+        gone.contains(column.name)
+          ? "CASE WHEN d._read_at IS NULL THEN \(value) ELSE coalesce(\(value), t.\(column.quotedName)) END"
+          : value
       }
       self.applyRebuilt = Self.rebuilt(
         table, columns: columns, values: values,
