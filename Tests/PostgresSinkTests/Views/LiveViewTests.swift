@@ -131,7 +131,7 @@ import Testing
     try connection.execute("GRANT SELECT ON contact_live TO PUBLIC; BEGIN")
     #expect(try views.updateLive(table, over: connection) == .unchanged)
     let plan = try views.plan([table], hasBookkeeping: false, over: connection)
-    #expect(plan.filter { $0.contains("VIEW") }.count == 1)
+    #expect(!plan.contains { $0.contains("contact_live") })
     try connection.execute("COMMIT")
     #expect(
       try connection.column(
