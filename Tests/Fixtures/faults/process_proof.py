@@ -134,7 +134,9 @@ def hang_up(programs, work, simulator):
         harness.write_json(path, harness.pipeline(name, TOPICS))
         process = subprocess.Popen(
             [*prefix, program, "run", path, "--follow"], env=simulator.environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            # The tests themselves may run under nohup.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
         wait_for(work + "/out/" + name, process)
         process.send_signal(signal.SIGHUP)
         if prefix:
