@@ -22,7 +22,7 @@ public struct ExpressionLimits: Sendable, Equatable {
 /// The limits of `matches`.
 enum PatternLimits {
   static let byteCount = 4096
-  /// Of a pattern and the automata made from it.
+  /// The memory for a pattern and the automata made from it.
   static let memoryByteCount: Int64 = 2 << 20
   /// Instructions of a pattern. Without a limit, 4 KiB may make hundreds of thousands, each of which may be
   /// a step for each byte of a text.

@@ -12,7 +12,7 @@ extension JSONValue {
     let mantissa = parts[0].split(
       separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
     let fraction = mantissa.count > 1 ? mantissa[1] : ""
-    // Of any length, in time linear in it.
+    // The text may be long; every step takes time linear in its length.
     var digits = mantissa[0] + fraction
     let isNegative = digits.first == "-"
     if isNegative { digits.removeFirst() }

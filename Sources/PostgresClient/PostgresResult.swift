@@ -59,8 +59,8 @@ package struct TextResult {
     self.result.bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// A count, a position or a time in milliseconds; nil when null. What is no number, or larger than
-  /// those ever are, makes the connection refuse every further statement, like a missing value.
+  /// A count, a position or a time in milliseconds; nil when null. Text that is not a number,
+  /// or a number beyond 2^60, makes the connection refuse every further statement, as a missing value does.
   package func number(_ row: Int, _ column: Int) -> Int64? {
     guard let text = self[row, column] else { return nil }
     if let number = Int64(text), number.magnitude <= 1 << 60 { return number }

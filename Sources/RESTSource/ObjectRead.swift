@@ -68,7 +68,7 @@ struct ObjectRead: Sendable {
     /// The number of requests for the fields of a record, which is then read by its ID; 0 if
     /// records come with all their fields.
     var pieces = 0
-    /// Of the pages of the current job: none may come twice.
+    /// The locators of the current job; none may come twice.
     var locators: Set<String> = []
     /// The number of rows at the time of the last failure.
     var rowCount = 0

@@ -5,7 +5,7 @@ package struct RESTAnswer: Sendable {
   /// The calls to which a row applies.
   enum Calls: Sendable {
     case all
-    /// Of a job or page that was there: it can vanish.
+    /// A job or page that existed before, which can vanish.
     case ofJobsAndPages
     case creationOfJobs
   }

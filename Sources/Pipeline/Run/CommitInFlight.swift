@@ -40,7 +40,7 @@ struct PlaceInResponse {
   var outage: StoreOutage?
   var renewal = Renewal.none
 
-  /// Of the schema of the next event, once it is found to be outdated.
+  /// Whether the schema of the next event is outdated and has been fetched again.
   enum Renewal {
     case none, needed, done
   }

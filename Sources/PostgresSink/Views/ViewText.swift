@@ -79,7 +79,7 @@ struct ViewText: Equatable {
     return tokens
   }
 
-  /// Of a literal or name with its quotes; a doubled quote is part of it.
+  /// Returns the length of a literal or name with its quotes; a doubled quote is part of it.
   private static func quotedLength(
     _ text: Substring.UnicodeScalarView, by quote: Unicode.Scalar, escapes: Bool
   ) -> Int {
