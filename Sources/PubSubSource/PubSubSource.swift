@@ -19,8 +19,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   private let openings: AsyncStream<Int>
   private let openingsSink: AsyncStream<Int>.Continuation
   private let schemas: SchemaResolver<Transport>
-  /// When schemas were fetched again, by ID.
-  @exclusivity(unchecked) private var renewals: [String: ContinuousClock.Instant] = [:]
+  @exclusivity(unchecked) private var renewals = SchemaRenewals()
   @exclusivity(unchecked) private var decoders: [TopicDecoders]
   /// The text size of the schemas in `decoders`.
   @exclusivity(unchecked) private var decoderByteCount = 0
@@ -176,18 +175,15 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
       payload: Array(response.view[event.payload]))
   }
 
-  /// A schema whose ID stays while its meaning changes is rare: once in a while is enough.
-  private static var renewalInterval: Duration { .seconds(60) }
   /// The time after which the event goes to the dead letters instead.
   private static var renewalTime: Duration { .seconds(30) }
 
   public func renewSchema(
-    ofEvent index: Int, of response: PubSubResponse, topic: Int
+    ofEvent index: Int, of response: PubSubResponse, topic: Int,
+    receivedAt: ContinuousClock.Instant
   ) async {
     let id = response.view.string(response.view.events[index].schemaID)
-    let now = ProcessClock.now
-    if let last = self.renewals[id], last.duration(to: now) < Self.renewalInterval { return }
-    self.renewals[id] = now
+    guard self.renewals.begin(id, receivedAt: receivedAt, now: ProcessClock.now) else { return }
     let schemas = self.schemas
     let renewed = await withTaskGroup(of: ResolvedSchema?.self) { group in
       group.addTask { try? await schemas.fetch(id) { _, _ in } }

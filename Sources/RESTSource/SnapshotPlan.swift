@@ -50,6 +50,9 @@ public struct SnapshotPlan: Sendable, Equatable {
   /// The fields to select, in this order: `Id`, `SystemModstamp`, then the fields of the schema.
   public let fields: [String]
   public let unread: [Unread]
+  /// A field is another kind of date or time than the schema says: its type has changed, and the
+  /// schema kept its ID (EventSchemas.md#schema-id).
+  public let isOfOutdatedSchema: Bool
   let steps: [Step]
   let compounds: [Compound]
 
@@ -70,6 +73,7 @@ public struct SnapshotPlan: Sendable, Equatable {
     self.keyPrefix = object.keyPrefix
     self.fields = builder.fields
     self.unread = builder.unread
+    self.isOfOutdatedSchema = builder.isOfOutdatedSchema
     self.steps = builder.steps
     self.compounds = builder.compounds
   }
@@ -80,6 +84,7 @@ public struct SnapshotPlan: Sendable, Equatable {
     var steps: [Step] = []
     var compounds: [Compound] = []
     var unread: [Unread] = []
+    var isOfOutdatedSchema = false
 
     init(_ object: ObjectDescription) {
       self.described = Dictionary(
@@ -115,7 +120,9 @@ public struct SnapshotPlan: Sendable, Equatable {
       _ name: String, _ path: [String], _ slot: Int, _ type: ColumnType, compound: Int?
     ) {
       guard let field = self.described[name] else { return self.leaveOut(path, .notDescribed) }
-      guard !field.isCompound, TextValue.canRead(type), Self.isSameTime(type, field.type) else {
+      let isSameTime = Self.isSameTime(type, field.type)
+      if !isSameTime { self.isOfOutdatedSchema = true }
+      guard !field.isCompound, TextValue.canRead(type), isSameTime else {
         return self.leaveOut(path, .type(field.type))
       }
       let index = self.fields.firstIndex(of: name) ?? self.fields.count

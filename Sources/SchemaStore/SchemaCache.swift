@@ -82,10 +82,13 @@ package final class SchemaCache: Sendable {
 
   /// The text of a schema: from its file, or else from the service.
   ///
-  /// - Parameter fetch: asks the service.
-  package func json(of id: String, orFetch fetch: () async throws -> String) async throws -> String
-  {
-    if let known = self.find(id) { return known.json }
+  /// - Parameters:
+  ///   - isRenewed: the file is out of date.
+  ///   - fetch: asks the service.
+  package func json(
+    of id: String, isRenewed: Bool = false, orFetch fetch: () async throws -> String
+  ) async throws -> String {
+    if !isRenewed, let known = self.find(id) { return known.json }
     let json = try await fetch()
     self.fetched(id, json: json, schema: try? Schema(parsing: Array(json.utf8)))
     return json

@@ -164,6 +164,19 @@ import Testing
     await org.stop()
   }
 
+  @Test(
+    "A field that is another kind of date than its schema says is not read, and the plan says so",
+    arguments: [("date", false), ("datetime", true), ("time", true), ("string", false)])
+  func otherKindOfDate(type: String, isOutdated: Bool) throws {
+    let object = try ObjectDescription(
+      JSONValue(
+        parsing: #"{"name":"Opportunity","fields":[{"name":"CloseDate","type":"\#(type)"}]}"#),
+      call: "")
+    let plan = SnapshotPlan(try Self.layout(of: "Opportunity"), object)
+    #expect(plan.isOfOutdatedSchema == isOutdated)
+    #expect(plan.fields.contains("CloseDate") == !isOutdated)
+  }
+
   @Test("An impossible value is refused by its field's name, without the value")
   func refused() throws {
     let layout = try Self.layout(of: "Opportunity")

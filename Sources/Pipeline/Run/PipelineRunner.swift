@@ -190,7 +190,8 @@ public final class PipelineRunner<S: Source> {
     }
     if let (response, place) = self.inHand, place.renewal == .needed {
       await self.source.renewSchema(
-        ofEvent: place.nextEvent, of: response, topic: place.topic)
+        ofEvent: place.nextEvent, of: response, topic: place.topic,
+        receivedAt: place.receivedAt)
       self.inHand?.place.renewal = .done
     }
     if self.mayGoOn(at: clock.now) { return try self.takeInHand() }

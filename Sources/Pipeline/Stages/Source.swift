@@ -138,8 +138,11 @@ public protocol Source {
 
   func rawEvent(_ index: Int, of response: Response) -> RawEvent
 
-  /// Fetches an event's schema again, unless that was done a moment ago. Returns in bounded time.
-  func renewSchema(ofEvent index: Int, of response: Response, topic: Int) async
+  /// Fetches an event's schema again, unless that was done since the event was received. Returns in
+  /// bounded time.
+  func renewSchema(
+    ofEvent index: Int, of response: Response, topic: Int, receivedAt: ContinuousClock.Instant
+  ) async
 }
 
 extension Source {
@@ -147,7 +150,9 @@ extension Source {
   public func becameDurable(_ resume: ReplayID, topic: Int) {}
 
   /// For sources whose schemas never change.
-  public func renewSchema(ofEvent index: Int, of response: Response, topic: Int) async {}
+  public func renewSchema(
+    ofEvent index: Int, of response: Response, topic: Int, receivedAt: ContinuousClock.Instant
+  ) async {}
 }
 
 /// A topic that is subscribed to.

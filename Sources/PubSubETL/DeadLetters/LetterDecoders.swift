@@ -24,6 +24,8 @@ final class LetterDecoders {
   /// Whether letters in the clear are taken.
   private let takesUnsealed: Bool
   private var decoders: [Key: Result<AvroEventDecoder, UndecodableEvent>] = [:]
+  /// Schemas that letters have shown to be outdated, and that were fetched again.
+  private var renewed: Set<Key> = []
 
   init(
     _ service: PubSubClient<HTTP2ClientTransport>, _ credentials: OrgCredentials,
@@ -42,21 +44,39 @@ final class LetterDecoders {
   var classification: OrgClassification? { self.inquiry?.known }
 
   /// Asks the service for the schema of a letter, and the org for its classification, unless that was done.
+  /// Asks for the schema again if the letter shows that the stored one is outdated.
   ///
   /// - Throws: `PubSubError` when the service does not answer, `RunFailure` for the org.
   func prepare(for letter: StoredDeadLetter) async throws {
     let key = Key(topic: letter.letter.topic, schemaID: letter.letter.schemaID)
-    guard self.decoders[key] == nil else { return }
+    if self.decoders[key] == nil { try await self.load(key) }
+    guard letter.letter.fieldPath != nil, !self.renewed.contains(key), self.isOutdated(letter)
+    else { return }
+    self.renewed.insert(key)
+    try await self.load(key)
+  }
+
+  private func load(_ key: Key) async throws {
     let decoder = try await self.decoder(key)
     if let layout = try? decoder.get().layout { try await self.inquiry?.prepare([layout]) }
     self.decoders[key] = decoder
+  }
+
+  private func isOutdated(_ letter: StoredDeadLetter) -> Bool {
+    do throws(UndecodableEvent) {
+      _ = try self.decode(letter)
+      return false
+    } catch {
+      return error.isOfOutdatedSchema
+    }
   }
 
   private func decoder(_ key: Key) async throws -> Result<AvroEventDecoder, UndecodableEvent> {
     guard !key.schemaID.isEmpty else {
       return .failure(UndecodableEvent(reason: "the event names no schema"))
     }
-    return try await self.text(of: key.schemaID).flatMap { json in
+    let text = try await self.text(of: key.schemaID, isRenewed: self.renewed.contains(key))
+    return text.flatMap { json in
       do throws(EventDecodingError) {
         return .success(
           try AvroEventDecoder(
@@ -67,10 +87,12 @@ final class LetterDecoders {
     }
   }
 
-  private func text(of id: String) async throws -> Result<String, UndecodableEvent> {
+  private func text(
+    of id: String, isRenewed: Bool
+  ) async throws -> Result<String, UndecodableEvent> {
     do {
       return .success(
-        try await self.schemas.json(of: id) {
+        try await self.schemas.json(of: id, isRenewed: isRenewed) {
           let used = try await self.credentials.credentials()
           return try await self.service.schema(id: id, credentials: used).json
         })
@@ -126,7 +148,8 @@ final class LetterDecoders {
       }
     } catch let error as EventDecodingError {
       throw UndecodableEvent(
-        reason: error.reason, fieldPath: error.path, offset: error.byteOffset)
+        reason: error.reason, fieldPath: error.path, offset: error.byteOffset,
+        isOfOutdatedSchema: error.code == .outdated)
     } catch {
       preconditionFailure("decode throws nothing but EventDecodingError: \(error)")
     }

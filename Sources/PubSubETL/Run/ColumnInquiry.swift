@@ -14,6 +14,8 @@ struct ColumnInquiry {
   private let client: RESTClient
   private let stages: RunStages
   private var known: Set<String> = []
+  /// By object.
+  private(set) var described: [String: ObjectDescription] = [:]
 
   /// Calls on a day that are made at any hour.
   private static let freeCalls = 100
@@ -69,7 +71,7 @@ struct ColumnInquiry {
   }
 
   /// Notes what can be read of objects whose tables do not exist yet.
-  func askFirst(
+  mutating func askFirst(
     _ layouts: [String: RecordLayout], _ sinks: [any RunSink], _ logger: Logger
   ) async throws {
     for (entity, layout) in layouts where !self.known.contains(entity) {
@@ -86,9 +88,13 @@ struct ColumnInquiry {
       || self.stages.sinks[sink]?.readsAcrossColumns ?? false
   }
 
-  private func describe(_ entity: String, _ logger: Logger) async -> ObjectDescription? {
+  private mutating func describe(
+    _ entity: String, _ logger: Logger
+  ) async -> ObjectDescription? {
     do {
-      return try await self.client.describe(entity)
+      let object = try await self.client.describe(entity)
+      self.described[entity] = object
+      return object
     } catch {
       logger.info("the states of columns of \(entity) were not updated: \(error)")
       return nil

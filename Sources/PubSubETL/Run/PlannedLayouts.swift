@@ -4,7 +4,9 @@ import HTTP2Transport
 import Pipeline
 import PubSubAPI
 import PubSubSource
+import RESTSource
 import SalesforceAuth
+import SalesforceREST
 import SchemaStore
 
 /// The columns that a run's events would have with the current schemas.
@@ -71,10 +73,11 @@ struct PlannedLayouts {
   /// - Parameters:
   ///   - retry: how long to wait for the service.
   ///   - objects: the objects, with the topics that deliver their events.
+  ///   - isRenewed: stored schemas are out of date.
   ///   - onRetry: receives each failure and the pause after it; ends the attempts by throwing.
   static func askPatiently(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    retry: RetrySchedule, objects: [(entity: String, topic: String)],
+    retry: RetrySchedule, objects: [(entity: String, topic: String)], isRenewed: Bool = false,
     onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> [String: RecordLayout] {
     let assembly = PipelineAssembly(configuration: configuration)
@@ -84,11 +87,30 @@ struct PlannedLayouts {
       for (entity, topic) in objects {
         layouts[entity] = try await asking.ask("schema of \(entity)", onRetry) {
           try await assembly.layout(
-            of: TopicName.changes(of: entity), for: topic, service, credentials, schemas)
+            of: TopicName.changes(of: entity), for: topic, service, credentials, schemas,
+            isRenewed: isRenewed)
         }
       }
       return layouts
     }
+  }
+
+  /// Replaces layouts that the descriptions of their objects show to be of outdated schemas.
+  static func renew(
+    _ layouts: inout [String: RecordLayout], described: [String: ObjectDescription],
+    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache,
+    retry: RetrySchedule, objects: [(entity: String, topic: String)],
+    onRetry: (PubSubError, Duration) throws -> Void
+  ) async throws {
+    let outdated = objects.filter { entity, _ in
+      guard let layout = layouts[entity], let object = described[entity] else { return false }
+      return SnapshotPlan(layout, object).isOfOutdatedSchema
+    }
+    guard !outdated.isEmpty else { return }
+    let renewed = try await Self.askPatiently(
+      configuration, credentials, schemas, retry: retry, objects: outdated, isRenewed: true,
+      onRetry: onRetry)
+    layouts.merge(renewed) { _, new in new }
   }
 }
 
@@ -152,16 +174,18 @@ extension PipelineAssembly {
   /// The layout of a topic's events in its current schema; nil for a channel, whose schemas come
   /// with its events.
   ///
-  /// - Parameter other: the topic that delivers the events, if different.
+  /// - Parameters:
+  ///   - other: the topic that delivers the events, if different.
+  ///   - isRenewed: a stored schema is out of date.
   fileprivate func layout(
     of topic: String, for other: String? = nil, _ service: PubSubClient<HTTP2ClientTransport>,
-    _ credentials: OrgCredentials, _ schemas: SchemaCache
+    _ credentials: OrgCredentials, _ schemas: SchemaCache, isRenewed: Bool = false
   ) async throws -> RecordLayout? {
     let used = try await credentials.credentials()
     let found = try await service.subscribableTopic(topic, credentials)
     await credentials.worked(used)
     guard !found.schemaID.isEmpty else { return nil }
-    let json = try await schemas.json(of: found.schemaID) {
+    let json = try await schemas.json(of: found.schemaID, isRenewed: isRenewed) {
       try await service.schema(id: found.schemaID, credentials: used).json
     }
     return try AvroEventDecoder(

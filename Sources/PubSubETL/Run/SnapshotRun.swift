@@ -57,9 +57,13 @@ struct SnapshotRun {
     }
     guard !wanted.isEmpty else { return nil }
     let retry = assembly.configuration.retry.schedule(follows: follows)
-    let layouts = try await PlannedLayouts.askPatiently(
-      assembly.configuration, credentials, schemas, retry: retry,
-      objects: wanted.map { ($0.entity, $0.topic) }, onRetry: onRetry)
+    let topics = wanted.map { (entity: $0.entity, topic: $0.topic) }
+    var layouts = try await PlannedLayouts.askPatiently(
+      assembly.configuration, credentials, schemas, retry: retry, objects: topics,
+      onRetry: onRetry)
+    try await PlannedLayouts.renew(
+      &layouts, described: columns.described, assembly.configuration, credentials, schemas,
+      retry: retry, objects: topics, onRetry: onRetry)
     try await inquiry?.prepare(Array(layouts.values))
     for object in wanted where layouts[object.entity] == nil {
       logger.warning(

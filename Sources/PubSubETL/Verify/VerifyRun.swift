@@ -5,6 +5,7 @@ import PubSubAPI
 import RESTSource
 import SalesforceAuth
 import SalesforceREST
+import SchemaStore
 
 /// Compares the copies of a pipeline with its org, object by object, and writes nothing.
 struct VerifyRun {
@@ -39,11 +40,10 @@ struct VerifyRun {
     for sink in sinks {
       states[sink.name] = try self.states(of: sink, org: token.organizationID, objects)
     }
-    let layouts = try await PlannedLayouts.askPatiently(
-      self.configuration, credentials, assembly.schemas(ofOrg: token.organizationID),
-      retry: RetrySchedule(giveUpAfter: .seconds(7)),
-      objects: objects
-    ) { self.remark("\($0.message); retrying in \(Phrase.duration($1))") }
+    let client = SnapshotRun.client(credentials)
+    var described: [String: ObjectDescription] = [:]
+    let layouts = try await self.layouts(
+      of: objects, credentials, assembly.schemas(ofOrg: token.organizationID), client, &described)
     let inquiry = ClassificationInquiry(self.configuration, credentials)
     try await inquiry?.prepare(Array(layouts.values))
     let stages = assembly.stages(ofOrg: token.organizationID, inquiry?.known)
@@ -55,17 +55,15 @@ struct VerifyRun {
         throw Self.incomplete(entity, sink, "no run has been there; run 'pubsub-etl run'")
       }
     }
-    let client = SnapshotRun.client(credentials)
     var report = VerifyReport(pipeline: self.configuration.name, depth: self.request.depth)
     for (entity, topic) in objects {
-      guard let layout = layouts[entity] else {
+      guard let layout = layouts[entity], let description = described[entity] else {
         throw RunFailure(
           .refused, reason: "refused",
           "\(entity) cannot be verified: the service does not give the schema of "
             + "\(TopicName.changes(of: entity)); select the object under Change Data Capture")
       }
       let object = ReadObject(entity: entity, topic: topic, layout: layout)
-      let description = try await Self.asking { try await client.describe(entity) }
       let settled = try await self.settledTime(client, entity)
       for sink in sinks {
         guard case .complete(let through)? = states[sink.name]?.objects[entity] else { continue }
@@ -86,6 +84,26 @@ struct VerifyRun {
     report.obstacles = obstacles
     report.apiCalls = client.callCount
     return report
+  }
+
+  /// - Parameter described: receives the descriptions of the objects that have a layout.
+  private func layouts(
+    of objects: [(entity: String, topic: String)], _ credentials: OrgCredentials,
+    _ schemas: SchemaCache, _ client: RESTClient, _ described: inout [String: ObjectDescription]
+  ) async throws -> [String: RecordLayout] {
+    let retry = RetrySchedule(giveUpAfter: .seconds(7))
+    func report(_ error: PubSubError, _ delay: Duration) {
+      self.remark("\(error.message); retrying in \(Phrase.duration(delay))")
+    }
+    var layouts = try await PlannedLayouts.askPatiently(
+      self.configuration, credentials, schemas, retry: retry, objects: objects, onRetry: report)
+    for (entity, _) in objects where layouts[entity] != nil {
+      described[entity] = try await Self.asking { try await client.describe(entity) }
+    }
+    try await PlannedLayouts.renew(
+      &layouts, described: described, self.configuration, credentials, schemas, retry: retry,
+      objects: objects, onRetry: report)
+    return layouts
   }
 
   private func verify(

@@ -6,7 +6,8 @@ The simulator counts its GetSchema calls. A run of one pipeline fetches the sche
 neither another run, nor a run of another pipeline with the same state directory, `check --connect`, `plan`
 and `verify` ask for one. Files that are torn, of another schema, links or pipes are asked for again and
 replaced, a directory that cannot be written stops nothing, and a letter is decoded by a schema that the
-service does not give any more. Prints one JSON line; exits 1 at the first thing that is wrong.
+service does not give any more. A schema whose ID stays while a field turns from a date into a date and time or back
+is asked for again by `dead-letters retry`, `verify` and runs. Prints one JSON line; exits 1 at the first thing that is wrong.
 """
 
 import argparse
@@ -16,12 +17,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import urllib.request
 
 import harness
 import postgres
 
 TOPICS = ["/data/OpportunityChangeEvent", "/event/Order_Event__e"]
+STATION = "/data/Station__ChangeEvent"
 
 
 class Proof:
@@ -88,6 +91,16 @@ class Proof:
             self.hostile_files()
             self.database()
             self.letters(url)
+        with postgres.Cluster() as cluster, harness.Simulator(
+            self.programs, self.work, "--events", "10", "--seed", "4", "--existing", "20",
+            "--topics", STATION, "--gaps", "0", "--overflows", "0", "--wildcards", "0",
+        ) as self.simulator:
+            url = cluster.make_database("warehouse")
+            self.environment = dict(
+                self.simulator.environment,
+                DATABASE_URL=cluster.url("warehouse", None, postgres.ROLE))
+            self.calls = 0
+            self.converted(url)
         return self.figures
 
     def runs(self):
@@ -207,6 +220,56 @@ class Proof:
             os.remove(name)
         self.call("dead-letters", "retry", path, "--all", "--dry-run", quiet=False, expected=65)
         self.figures["letters decoded by a forgotten schema"] = 5
+
+    def converted(self, url):
+        """A field becomes a date and time, and a date again; the schema's ID stays."""
+        path = self.work + "/converted.json"
+        document = harness.pipeline("converted", [STATION])
+        document["source"]["snapshot"] = {"mode": "initial", "visibility_wait": "100ms"}
+        document["repair"] = {"mode": "auto"}
+        document["dead_letter"] = {"max": 1000}
+        document["sinks"] = [{"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}"}]
+        harness.write_json(path, document)
+
+        def convert(kind):
+            self.simulator.post("fields?change=convert&field=Station__c.Installed_On__c&type=" + kind)
+
+        def values(column="installed_on__c"):
+            return int(postgres.query(url, "SELECT count(%s) FROM salesforce.station__c" % column)[0][0])
+
+        self.call("run", path, quiet=False)
+        convert("datetime")
+        self.simulator.post("publish?count=20&topic=" + STATION)
+        convert("date")
+        self.call("run", path, quiet=False)
+        letters = self.call("dead-letters", "export", path).splitlines()
+        if not letters or not all("has a time of day" in letter for letter in letters):
+            sys.exit("dead letters of a date and time that is a date: %s" % letters)
+        self.call("dead-letters", "retry", path, "--all", quiet=False, expected=65)
+        convert("datetime")
+        self.fetched()
+        self.call("dead-letters", "retry", path, "--all", quiet=False)
+        self.require("dead-letters retry", 1)
+        self.simulator.post("publish?count=20&topic=" + STATION)
+        for _ in range(2):
+            self.call("run", path, quiet=False)
+        if not values():
+            sys.exit("a date and time has no value")
+        # The stored schema says that it is a date and time.
+        convert("date")
+        time.sleep(3)
+        self.fetched()
+        self.call("verify", path, "--full", quiet=False, expected=65)
+        self.require("verify of a converted field", 1)
+        # The first takes the wildcard event, the second reads all records.
+        for _ in range(2):
+            self.call("run", path, quiet=False)
+        kind = postgres.query(
+            url, "SELECT data_type FROM information_schema.columns WHERE table_schema = 'salesforce'"
+            " AND table_name = 'station__c' AND column_name = 'installed_on__c'")
+        if kind != [["date"]] or values():
+            sys.exit("a date that was a date and time: %s with %d values" % (kind, values()))
+        self.figures["letters of a converted field"] = len(letters)
 
 
 def main():

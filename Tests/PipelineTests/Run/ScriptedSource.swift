@@ -239,7 +239,10 @@ final class ScriptedSource: Source, @unchecked Sendable {
   private(set) var renewals = 0
   private var hasNewSchema = false
 
-  func renewSchema(ofEvent index: Int, of response: ScriptedResponse, topic: Int) async {
+  func renewSchema(
+    ofEvent index: Int, of response: ScriptedResponse, topic: Int,
+    receivedAt: ContinuousClock.Instant
+  ) async {
     self.renewals += 1
     self.hasNewSchema = self.givesNewSchema
   }

@@ -344,9 +344,12 @@ struct SchemaResolutionTests {
       call.end(.ok)
     }
     try await self.run(service, cache: cache) { source in
-      guard case .response(0, let response, _) = try await self.signal(source) else {
+      guard case .response(0, let response, let receivedAt) = try await self.signal(source) else {
         Issue.record("no response")
         return
+      }
+      func renew(receivedAt: ContinuousClock.Instant) async {
+        await source.renewSchema(ofEvent: 0, of: response, topic: 0, receivedAt: receivedAt)
       }
       func type() throws -> Column.Content? {
         try source.layout(ofEvent: 0, of: response, topic: 0).columns.last?.content
@@ -359,12 +362,15 @@ struct SchemaResolutionTests {
       #expect(try type() == .slot(MetadataSlot.count, .date(.milliseconds)))
       let error = #expect(throws: UndecodableEvent.self) { _ = try decode() }
       #expect(error?.isOfOutdatedSchema == true && error?.fieldPath == "D")
-      await source.renewSchema(ofEvent: 0, of: response, topic: 0)
+      await renew(receivedAt: receivedAt)
       #expect(try type() == .slot(MetadataSlot.count, .timestamp(.milliseconds, isLocal: false)))
       #expect(try decode().texts(row: 0)["D"] == "1")
-      await source.renewSchema(ofEvent: 0, of: response, topic: 0)
+      await renew(receivedAt: receivedAt)
+      #expect(service.requests == [id])
+      // Another field has changed since.
+      await renew(receivedAt: ProcessClock.now)
     }
-    #expect(service.requests == [id])
+    #expect(service.requests == [id, id])
     #expect(cache.find(id)?.json == text("DateTime"))
   }
 }
