@@ -313,19 +313,22 @@ struct TableEvolution {
       self.bookkeeping.register(table: table.name, entity: self.mapping.entity, kind: table.kind))
   }
 
-  /// Columns whose fields events no longer have, and those that have them again.
+  /// Notes columns whose fields events no longer have, and those that have them again.
   private mutating func noteStates() {
-    guard self.isFirstSight || self.isCurrent, self.mapping.family == .changeEvent else { return }
+    guard !self.mapping.schemaID.isEmpty, self.mapping.family == .changeEvent else { return }
     let isEarlier = self.currentSchema != nil && !self.isCurrent
+    guard self.isFirstSight || self.isCurrent || isEarlier else { return }
     let used = Set(self.columnNames.compactMap { $0 })
     for index in self.state.tables.indices where !self.state.tables[index].isNew {
       for column in self.state.tables[index].registered {
         switch (column.state, used.contains(column.name)) {
-        case (.gone, true): self.note(.filling, column: column.name, in: index)
-        case (.gone, false), (nil, _), (_, true): continue
-        case (_, false):
-          // What an earlier schema lacks may have been added since.
-          if !isEarlier { self.note(.gone, column: column.name, in: index) }
+        case (.gone, true) where self.isFirstSight || self.isCurrent:
+          self.note(.filling, column: column.name, in: index)
+        case (.gone, _), (nil, _), (_, true): continue
+        case (_, false) where !isEarlier: self.note(.gone, column: column.name, in: index)
+        // The field was added, converted or restored later; the schema's events leave it empty.
+        case (.complete, false): self.note(.filling, column: column.name, in: index)
+        case (_, false): continue
         }
       }
     }

@@ -125,6 +125,26 @@ struct ColumnReadTests {
   }
 
   @Test(
+    "A column that an earlier schema lacks is filling after events of that schema",
+    arguments: modes, [true, false])
+  func earlierSchema(mode: PostgresSinkConfiguration.Mode, isKnown: Bool) async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, mode).begin()
+    let earlier = SinkRun.layout(schemaID: isKnown ? "schema-1" : "schema-0")
+    var values = Self.whole("a")
+    values[Self.note] = .text("note of a")
+    try Self.pass(Self.reads(["a": values], Self.wider), to: run)
+    #expect(try Self.states(run) == [])
+    // Now the org has the wider schema again.
+    run.sink.noteCurrent(Self.wider)
+    try run.write(["a"], layout: earlier, type: "UNDELETE")
+    try run.commit()
+    #expect(try Self.states(run) == ["note__c filling"])
+    try Self.pass(Self.reads(["a": values], Self.wider), number: 2, to: run)
+    #expect(try Self.states(run) == [])
+  }
+
+  @Test(
     "A new column is filling until its values are read, which events after the read outlast",
     arguments: modes)
   func filling(mode: PostgresSinkConfiguration.Mode) async throws {
