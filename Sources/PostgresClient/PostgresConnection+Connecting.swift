@@ -59,9 +59,16 @@ extension PostgresConnection {
   /// Parameters and notices of a login; more than any server has.
   private static let maxLoginBytes = 8 << 20
 
-  /// Whether the server takes a new connection or refuses it, which a server that has stopped does
-  /// not.
-  func isServerAnswering() -> Bool {
+  enum ServerState {
+    /// It answers a statement on a new connection, or refuses the connection.
+    case answering
+    /// It takes new connections, and leaves the first statement on them unanswered.
+    case stalled
+    case stopped
+  }
+
+  /// The state of the server according to a new connection.
+  func serverState() -> ServerState {
     let place = [
       ("host", PQhost(self.connection)), ("hostaddr", PQhostaddr(self.connection)),
       ("port", PQport(self.connection)),
@@ -69,13 +76,24 @@ extension PostgresConnection {
       guard let value, value.pointee != 0 else { return nil }
       return (keyword, String(cString: value))
     }
+    var configuration = self.configuration
+    configuration.silenceTimeout = min(configuration.silenceTimeout, .seconds(5))
+    let other: PostgresConnection
     do throws(PostgresError) {
-      PQfinish(
+      other = PostgresConnection(
+        configuration,
         try Self.connect(
-          self.configuration, to: place + [("target_session_attrs", "any")], givesUp: self.givesUp))
-      return true
+          configuration, to: place + [("target_session_attrs", "any")], givesUp: self.givesUp))
     } catch {
-      return error.sqlState != SQLState.connectionFailure
+      return error.sqlState == SQLState.connectionFailure ? .stopped : .answering
+    }
+    other.isInquiry = true
+    other.givesUp = self.givesUp
+    do throws(PostgresError) {
+      try other.execute("SELECT 1")
+      return .answering
+    } catch {
+      return error.sqlState == SQLState.connectionFailure ? .stalled : .answering
     }
   }
 
@@ -142,7 +160,8 @@ extension PostgresConnection {
     for line in text.split(separator: "\n") {
       if Self.additions.contains(where: line.hasPrefix) { isPrimary = false }
       if line.hasPrefix("connection to server ") { isPrimary = true }
-      if isPrimary { lines.append(String(line.trimming(while: \.isWhitespace))) }
+      // Some of libpq's own messages end with a point, which what follows would go on after.
+      if isPrimary { lines.append(String(line.trimming { $0.isWhitespace || $0 == "." })) }
     }
     let message = lines.joined(separator: "; ")
     guard password.utf8.count >= 4 else { return message }

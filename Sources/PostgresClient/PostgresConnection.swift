@@ -27,14 +27,23 @@ package final class PostgresConnection {
   private var hasAnswered = false
   /// The statements are such that every server answers them at once: see `quickly`.
   private var expectsQuickAnswers = false
+  /// Made to find out whether the server answers, so its first silence ends it.
+  var isInquiry = false
   private(set) var fault = AnswerFault()
   /// The COPY that is under way, until its answer is taken.
   var copyUnderWay: CopyUnderWay?
 
   /// Connects.
-  package init(_ configuration: PostgresConnectionConfiguration) throws(PostgresError) {
+  package convenience init(
+    _ configuration: PostgresConnectionConfiguration
+  ) throws(PostgresError) {
+    self.init(configuration, try Self.connect(configuration))
+  }
+
+  /// - Parameter connection: an open one, which it owns from here on.
+  init(_ configuration: PostgresConnectionConfiguration, _ connection: OpaquePointer) {
     self.configuration = configuration
-    self.connection = try Self.connect(configuration)
+    self.connection = connection
     self.answerLimit = AnswerLimit(PQsocket(self.connection))
   }
 
@@ -273,7 +282,7 @@ package final class PostgresConnection {
   private func wait(
     _ events: Int16, by deadline: ContinuousClock.Instant?
   ) throws(PostgresError) -> Int16 {
-    while true {
+    waiting: while true {
       let inquiry = ProcessClock.now + self.configuration.silenceTimeout
       let answer = Self.poll(
         PQsocket(self.connection), events, by: min(deadline ?? inquiry, inquiry),
@@ -285,9 +294,14 @@ package final class PostgresConnection {
         return answer
       }
       // A statement may take long, and a server that has stopped says as little.
-      guard deadline.map({ now < $0 }) ?? true, self.givesUp?() != true, self.isServerAnswering()
-      else { break }
-      self.heardAt = now
+      guard deadline.map({ now < $0 }) ?? true, self.givesUp?() != true else { break }
+      switch self.serverState() {
+      case .answering: self.heardAt = now
+      case .stalled:
+        let limit = self.configuration.stallTimeout
+        if let limit, ProcessClock.now - self.heardAt >= limit { break waiting }
+      case .stopped: break waiting
+      }
     }
     self.abandon()
     throw .connectionLost(
@@ -303,6 +317,7 @@ package final class PostgresConnection {
   /// Nil without a statement timeout: a statement may then take as long as it likes. The first one
   /// after the login is always a quick one.
   func deadline() -> ContinuousClock.Instant? {
+    if self.isInquiry { return ProcessClock.now + self.configuration.silenceTimeout }
     if self.expectsQuickAnswers || !self.hasAnswered {
       return ProcessClock.now + self.configuration.silenceTimeout * 2
     }
@@ -344,7 +359,8 @@ package final class PostgresConnection {
 
   /// The first words of a statement, as long as they can be no values.
   static func label(_ sql: String) -> String {
-    let words = sql.split(maxSplits: 3, whereSeparator: { $0.isWhitespace || $0 == ";" })
+    let words = sql.split(maxSplits: 6, whereSeparator: { $0.isWhitespace || $0 == ";" })
+      .filter { !["IF", "NOT", "EXISTS"].contains($0) }
     let isName = { (word: Substring) in
       word.utf8.allSatisfy { byte in
         switch byte {

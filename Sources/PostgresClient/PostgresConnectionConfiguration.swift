@@ -14,6 +14,10 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
   /// After how long without an answer another connection is tried: a server that is only slow
   /// answers that. Beyond the statement timeout the server may be silent for as long.
   package var silenceTimeout: Duration
+  /// How long a server that takes new connections may leave statements on them unanswered before it
+  /// is treated as stopped. A pooler whose connections are all in use does that for a while. Nil:
+  /// until the time limit of the statement.
+  package var stallTimeout: Duration?
   /// An answer with more bytes ends the connection.
   package var maxAnswerBytes = 256 << 20
 
@@ -35,6 +39,13 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
     prompt.connectTimeout = min(self.connectTimeout, .seconds(5))
     prompt.silenceTimeout = min(self.silenceTimeout, .seconds(5))
     return prompt
+  }
+
+  /// For commands that are over in seconds unless they read many rows.
+  package var brief: Self {
+    var brief = self.prompt
+    brief.stallTimeout = .zero
+    return brief
   }
 
   package static let urlForm =

@@ -42,11 +42,19 @@ package struct PostgresError: Error, Sendable, CustomStringConvertible {
   /// over them failed, with a message that is not printed.
   package var mayConcernRow = false
 
+  /// The message already has the statements to run.
+  package var isExplained = false
+
   /// The server has been silent since then; nil when it has answered.
   package var silentSince: ContinuousClock.Instant?
 
   /// A row is refused, or may be: isolate it before anything else is blamed.
   package var refusesRow: Bool { self.disposition == .rejectedRow || self.mayConcernRow }
+
+  /// A sequence has given out its last number.
+  package var isExhaustedSequence: Bool {
+    self.sqlState == SQLState.sequenceLimitExceeded && self.disposition == .configuration
+  }
 
   package init(
     _ disposition: Disposition, _ message: String, sqlState: String? = nil, column: String? = nil

@@ -18,6 +18,7 @@ package enum SQLState {
   package static let foreignKeyViolation = "23503"
   package static let uniqueViolation = "23505"
 
+  package static let sequenceLimitExceeded = "2200H"
   package static let readOnlySQLTransaction = "25006"
   package static let idleInTransactionSessionTimeout = "25P03"
   package static let transactionTimeout = "25P04"

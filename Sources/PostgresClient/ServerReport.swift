@@ -36,7 +36,7 @@ struct ServerReport {
 
   /// The values of a row may have caused the error.
   var mayConcernRow: Bool {
-    if self.isAboutStatement { return false }
+    if self.isAboutStatement || self.isExhaustedSequence { return false }
     // A function that names something missing fails for every row, unless it made up the text itself.
     let caller = self.context?.split(separator: "\n").first { $0.hasPrefix("PL/") }
     if self.isAboutFunction, caller?.hasSuffix(" EXECUTE") != true { return false }
@@ -47,6 +47,7 @@ struct ServerReport {
 
   /// - Parameter sql: the statement, or several.
   func isPrintable(during sql: String) -> Bool {
+    if self.isExhaustedSequence { return true }
     if self.isRaised || self.isVague { return false }
     if self.isAboutStatement || !PostgresError.mayEvaluateRows(sql) { return true }
     if self.quotesOnlyNames(of: sql) { return true }
@@ -138,8 +139,15 @@ struct ServerReport {
       && ["varsup.c", "multixact.c"].contains(self.sourceFile)
   }
 
+  /// A sequence has given out its last number, which is the same for every row. The message names
+  /// the sequence, and no value.
+  private var isExhaustedSequence: Bool {
+    self.sqlState == SQLState.sequenceLimitExceeded && self.sourceFile == "sequence.c"
+  }
+
   var disposition: PostgresError.Disposition {
-    self.isWraparound ? .retry : PostgresError.disposition(sqlState: self.sqlState)
+    if self.isExhaustedSequence { return .configuration }
+    return self.isWraparound ? .retry : PostgresError.disposition(sqlState: self.sqlState)
   }
 }
 

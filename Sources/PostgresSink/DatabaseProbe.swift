@@ -2,8 +2,9 @@ package import PostgresClient
 
 /// Whether a sink can write to a database, and what prevents it.
 package struct DatabaseProbe {
-  private let connection: PostgresConnection
+  let connection: PostgresConnection
   private let configuration: PostgresSinkConfiguration
+  var schema: String { self.configuration.schema }
   /// For example, `15.4`.
   package var serverVersion: String
   package var database: String
@@ -15,8 +16,16 @@ package struct DatabaseProbe {
   package var isReadOnly: Bool
   /// Why the encoding of the database matters; nil for UTF8.
   package var encodingConcern: String?
-  /// The sink's tables and views that the role does not own, and the statements that change that.
-  private var ownershipStatements: [String] = []
+  /// Schemas whose names differ from the configured one only in case.
+  private(set) var namesakes: [String] = []
+  /// The sink's tables and views that the role does not own.
+  private(set) var ownerships: [Ownership] = []
+  /// The role owns some of them, itself or as a member of their owner.
+  private(set) var ownsTables = false
+  /// All owners in `ownerships` are superusers.
+  private(set) var ownersAreSuperusers = true
+  /// All of them are allowed to log in.
+  private(set) var ownersMayLogIn = true
   /// All of the sink's own tables exist, so nothing has to be created before the first row.
   package var hasBookkeeping = false
   /// Statements that grant missing privileges on existing objects.
@@ -24,7 +33,7 @@ package struct DatabaseProbe {
 
   /// Connects and queries the database; changes nothing.
   package init(_ configuration: PostgresSinkConfiguration) throws(PostgresError) {
-    let connection = try PostgresConnection(configuration.connection.prompt)
+    let connection = try PostgresConnection(configuration.connection.brief)
     self.connection = connection
     self.configuration = configuration
     let result = try connection.query(
@@ -54,7 +63,12 @@ package struct DatabaseProbe {
       self.missingGrants.append(
         "GRANT USAGE ON SCHEMA \(SQLIdentifier.quoted(configuration.schema)) TO \(role)")
     }
-    if self.hasSchema {
+    if !self.hasSchema {
+      let namesakes = try connection.query(
+        "SELECT nspname FROM pg_catalog.pg_namespace WHERE lower(nspname) = lower($1) ORDER BY 1",
+        [configuration.schema])
+      self.namesakes = (0..<namesakes.rowCount).compactMap { namesakes[$0, 0] }
+    } else {
       try connection.quickly { () throws(PostgresError) in
         try self.readPrivileges(configuration, over: connection)
       }
@@ -99,17 +113,18 @@ package struct DatabaseProbe {
     let relations = try connection.query(
       """
       SELECT c.relname, c.relkind,
-        has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT'),
-        has_table_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE'),
+        has_any_column_privilege(c.oid, 'SELECT'), has_any_column_privilege(c.oid, 'INSERT'),
+        has_any_column_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE'),
         CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(c.oid, 'USAGE') END,
         pg_has_role(c.relowner, 'USAGE'), pg_has_role(n.nspowner, 'USAGE'),
         (SELECT count(*) = 2 FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid
-          AND a.attname IN ('_epoch', '_ordinal') AND NOT a.attisdropped)
+          AND a.attname IN ('_epoch', '_ordinal') AND NOT a.attisdropped),
+        o.rolname, o.rolsuper, o.rolcanlogin
       FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+      JOIN pg_catalog.pg_roles AS o ON o.oid = c.relowner
       WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'S', 'v') ORDER BY c.relname
       """, [configuration.schema])
     let role = SQLIdentifier.quoted(self.role)
-    var ownerships: [String] = []
     var tables: Set<String> = [ReportingViews.freshnessName]
     for row in 0..<relations.rowCount where relations[row, 9] == "t" && relations[row, 1] != "v" {
       // Its columns tell a table of the sink, whatever may be read of the list of tables.
@@ -118,9 +133,18 @@ package struct DatabaseProbe {
     for row in 0..<relations.rowCount {
       guard let name = relations[row, 0], let kind = relations[row, 1] else { continue }
       // Sequences follow their tables.
-      if kind != "S", relations[row, 7] != "t", name.hasPrefix("_etl_") || tables.contains(name) {
-        ownerships.append(
-          "ALTER \(kind == "v" ? "VIEW" : "TABLE") \(bookkeeping.qualified(name)) OWNER TO \(role)")
+      if kind != "S", name.hasPrefix("_etl_") || tables.contains(name) {
+        if relations[row, 7] == "t" {
+          self.ownsTables = true
+        } else {
+          self.ownerships.append(
+            Ownership(
+              owner: relations[row, 10] ?? "",
+              statement: "ALTER \(kind == "v" ? "VIEW" : "TABLE") \(bookkeeping.qualified(name)) "
+                + "OWNER TO \(role)"))
+          if relations[row, 11] != "t" { self.ownersAreSuperusers = false }
+          if relations[row, 12] != "t" { self.ownersMayLogIn = false }
+        }
       }
       if kind == "v" { continue }
       if relations[row, 1] == "S" {
@@ -137,21 +161,14 @@ package struct DatabaseProbe {
           "GRANT \(privileges) ON \(bookkeeping.qualified(name)) TO \(role)")
       }
     }
-    guard !ownerships.isEmpty else { return }
-    if relations[0, 8] != "t" {
-      ownerships.insert(
-        "ALTER SCHEMA \(SQLIdentifier.quoted(configuration.schema)) OWNER TO \(role)", at: 0)
-    }
-    self.ownershipStatements = ownerships
-  }
-
-  /// What a dump that was restored without its owners needs: who owns the tables is the role that
-  /// restored them. Nil when the role owns what is there.
-  package var ownershipRemedy: String? {
-    guard !self.ownershipStatements.isEmpty else { return nil }
-    return
-      "role \(self.role) does not own all of the sink's tables in schema \(self.configuration.schema) (restored with --no-owner?); to make it their owner, run "
-      + self.ownershipStatements.joined(separator: "; ")
+    guard let first = self.ownerships.first, !self.ownsTables || !self.mayCreate,
+      relations[0, 8] != "t"
+    else { return }
+    self.ownerships.insert(
+      Ownership(
+        owner: first.owner,
+        statement: "ALTER SCHEMA \(SQLIdentifier.quoted(configuration.schema)) OWNER TO \(role)"),
+      at: 0)
   }
 
   /// Manual changes of the tables.

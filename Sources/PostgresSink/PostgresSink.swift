@@ -147,7 +147,7 @@ package final class PostgresSink: Store {
     self.passTable = PassTable(pipeline: pipeline, sink: name, bookkeeping)
     self.missingRanges = MissingRanges(pipeline: pipeline, sink: name, bookkeeping)
     self.repairCalls = RepairCalls(pipeline: pipeline, sink: name, bookkeeping)
-    self.connection = try PostgresConnection(configuration.connection)
+    self.connection = try PostgresConnection(configuration.runConnection)
   }
 
   /// Creates the sink's own tables, takes the lease, and rebuilds dropped tables where possible.
@@ -161,20 +161,8 @@ package final class PostgresSink: Store {
     creating positions: [String: TopicPosition]? = nil, isKnown: Bool = false
   ) throws -> [String: TopicPosition]? {
     self.catalog.onRepair = { [unowned self] in self.onRepair?($0) }
-    return try self.explainingPrivileges {
+    return try self.configuration.explaining {
       try self.openExplained(creating: positions, isKnown: isKnown)
-    }
-  }
-
-  /// Adds who owns the tables, and what to run, to an error about a missing privilege.
-  private func explainingPrivileges<Value>(_ body: () throws -> Value) throws -> Value {
-    do {
-      return try body()
-    } catch var error as PostgresError where error.sqlState == SQLState.insufficientPrivilege {
-      // If this fails too, the first error says more.
-      let probe = try? DatabaseProbe(self.configuration)
-      if let ownership = probe?.ownershipRemedy { error.message += "; \(ownership)" }
-      throw error
     }
   }
 
@@ -292,6 +280,11 @@ package final class PostgresSink: Store {
         SELECT table_name, kind, entity FROM \(schema)._etl_table \
         WHERE to_regclass(quote_ident($1) || '.' || quote_ident(table_name)) IS NOT NULL
         """, [self.configuration.schema])
+      if let error = try self.catalog.hiddenBookkeeping(
+        and: (0..<tables.rowCount).compactMap { tables[$0, 0] }, over: self.connection)
+      {
+        throw error
+      }
       let names = topics.map { SQLIdentifier.literal($0) }.joined(separator: ", ")
       let entities = Set(topics.map { TopicName.entity($0) })
       var newest: Int?
@@ -416,7 +409,7 @@ package final class PostgresSink: Store {
   private func makeEncoder(for layout: RecordLayout) throws {
     if self.encoders[layout] != nil { return }
     try self.checkTopic(of: layout)
-    let tables = try self.explainingPrivileges {
+    let tables = try self.configuration.explaining {
       try self.retrying { try self.catalog.tables(for: layout, over: self.connection) }
     }
     if !tables.changes.isEmpty {

@@ -109,6 +109,17 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
     "SET LOCAL lock_timeout = \(max(1, Int(self.lockWait / .milliseconds(1))))"
   }
 
+  /// The connection of a run: a database that answers nothing is noticed by the time the run gives
+  /// up.
+  var runConnection: PostgresConnectionConfiguration {
+    var connection = self.connection
+    connection.stallTimeout = self.retry.giveUpAfter
+    if let limit = self.retry.giveUpAfter {
+      connection.silenceTimeout = min(connection.silenceTimeout, max(limit, .seconds(5)))
+    }
+    return connection
+  }
+
   /// Both sinks would write to the same table.
   package func sharesTables(_ other: Self) -> Bool {
     self.connection.url == other.connection.url && self.schema == other.schema

@@ -5,7 +5,7 @@ Serves on a loopback port, or a socket in FOLDER. Prints its port; ends with its
 `endless-rows`, `endless-notices`, `endless-notifications`, `endless-results`, `huge`;
 `deaf` (accepts a connection and says nothing), `mute` (a login, then nothing), `mute-NUMBER` (so
 many statements, then nothing, and new connections are deaf), `slow` (as mute-1, but new connections
-are taken), `refuse-CODE` (a login refused with an SQLSTATE), `auth-NUMBER` (a request for this kind
+are taken), `slow-NUMBER` (as mute-NUMBER, likewise), `refuse-CODE` (a login refused with an SQLSTATE), `auth-NUMBER` (a request for this kind
 of authentication), `tls` (agrees to encryption, then nothing).
 """
 
@@ -44,7 +44,9 @@ def row(values):
 class Server:
     def __init__(self, kind, seed):
         self.kind, self.chance = kind, random.Random(seed)
-        self.left = int(kind[5:]) if kind.startswith("mute-") else 1 if kind == "slow" else None
+        self.left = 1 if kind == "slow" else None
+        if kind.startswith(("mute-", "slow-")):
+            self.left = int(kind[5:])
         self.is_mute = False
         self.held = []
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -115,7 +117,7 @@ class Server:
                 if self.left is not None:
                     self.left -= 1
                     if self.left < 0:
-                        self.is_mute = self.kind != "slow"
+                        self.is_mute = not self.kind.startswith("slow")
                         continue
                 if kind == b"Q" and "COPY" in sql.decode(errors="replace"):
                     is_copy = True

@@ -91,6 +91,38 @@ import Testing
     #expect(postgresError { try begun.begin() }?.disposition == .retry)
   }
 
+  @Test("A server that takes logins and answers no statement on them counts as silent")
+  func stalled() throws {
+    let (server, connection) = try self.connect("slow") {
+      $0.silenceTimeout = .milliseconds(5)
+      $0.statementTimeout = .zero
+      $0.stallTimeout = .milliseconds(300)
+    }
+    defer { withExtendedLifetime(server) {} }
+    try connection.execute("SELECT 0")
+    let began = ContinuousClock.now
+    let error = postgresError { try connection.execute("SELECT 1") }
+    #expect(error?.sqlState == "08006" && error?.disposition == .retry)
+    // It has been silent since the statement, not since the last login.
+    let since = try #require(error?.silentSince)
+    #expect(ContinuousClock.now - since >= .milliseconds(300))
+    #expect(since - began < .milliseconds(300))
+  }
+
+  @Test(
+    "A long statement of a server that answers others is waited for",
+    .enabled(if: PostgresCluster.isAvailable))
+  func busy() async throws {
+    let database = try await TestDatabase()
+    var configuration = PostgresConnectionConfiguration(
+      url: database.cluster.url(database: database.name))
+    configuration.silenceTimeout = .seconds(2)
+    configuration.stallTimeout = .zero
+    let connection = try PostgresConnection(configuration)
+    try connection.execute("SELECT 1")
+    #expect(try connection.query("SELECT 1 FROM pg_sleep(3)")[0, 0] == "1")
+  }
+
   @Test("A server that is only slow is waited for, as long as it takes new connections")
   func slow() throws {
     let (server, connection) = try self.connect("slow") {

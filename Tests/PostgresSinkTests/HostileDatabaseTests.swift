@@ -106,6 +106,20 @@ import Testing
     }
   }
 
+  @Test(
+    "A run gives up on a database that takes logins and stops answering statements",
+    arguments: 1...4)
+  func stalled(_ count: Int) throws {
+    let server = try PythonServer("hostile_postgres.py", ["slow-\(count)"])
+    defer { withExtendedLifetime(server) {} }
+    var configuration = Self.configuration(server)
+    configuration.connection.silenceTimeout = .milliseconds(10)
+    configuration.retry = RetrySchedule(giveUpAfter: .seconds(1))
+    let run = try #require(Self.uses.first { $0.name == "run" }).use
+    let error = postgresError { try run(configuration) }
+    #expect(error?.disposition == .retry, "\(String(describing: error))")
+  }
+
   @Test("No sequence of random answers ends the program", arguments: 1...Self.seedCount)
   func random(seed: Int) throws {
     let server = try PythonServer("hostile_postgres.py", ["random", "\(seed)"])

@@ -24,6 +24,7 @@ extension CheckpointTable {
         SELECT table_name FROM \(self.bookkeeping.qualified("_etl_table")) \
         WHERE to_regclass($1 || '.' || quote_ident(table_name)) IS NOT NULL
         """, [SQLIdentifier.quoted(self.bookkeeping.schema)])
+      try self.checkVisible(and: (0..<tables.rowCount).compactMap { tables[$0, 0] })
       var newest = 0
       for row in 0..<tables.rowCount {
         guard let table = tables[row, 0] else { continue }
@@ -89,7 +90,7 @@ extension CheckpointTable {
         org, pipeline: self.pipeline, sink: self.sink, over: self.connection)
     } catch {
       self.rollBack()
-      throw error
+      throw self.explained(error)
     }
   }
 

@@ -77,7 +77,7 @@ package final class CheckpointTable {
     self.sink = sink
     self.bookkeeping = Bookkeeping(schema: configuration.schema)
     self.configuration = configuration
-    self.connection = try PostgresConnection(configuration.connection.prompt)
+    self.connection = try PostgresConnection(configuration.connection.brief)
   }
 
   // MARK: Reading
@@ -160,6 +160,7 @@ package final class CheckpointTable {
     try self.connection.begin()
     do {
       try self.connection.execute("SET TRANSACTION READ ONLY")
+      try self.connection.quickly { try self.checkVisible() }
       let value = try isQuick ? self.connection.quickly(body) : body()
       try self.connection.execute("COMMIT")
       return value
@@ -167,8 +168,21 @@ package final class CheckpointTable {
       self.rollBack()
       // What was read from an answer with gaps has misled the body.
       try self.connection.checkAnswers()
-      throw error
+      throw self.explained(error)
     }
+  }
+
+  /// Adds the statements to run to an error about a missing privilege.
+  func explained(_ error: any Error) -> any Error {
+    (error as? PostgresError).map(self.configuration.explained) ?? error
+  }
+
+  /// A position that a policy hides is not lost.
+  ///
+  /// - Parameter tables: names of other tables that are read.
+  func checkVisible(and tables: [String] = []) throws(PostgresError) {
+    let catalog = TableCatalog(self.configuration)
+    if let error = try catalog.hiddenBookkeeping(and: tables, over: self.connection) { throw error }
   }
 
   func exists(_ name: String) throws(PostgresError) -> Bool {
@@ -262,7 +276,7 @@ package final class CheckpointTable {
       }
     } catch {
       self.rollBack()
-      throw error
+      throw self.explained(error)
     }
   }
 

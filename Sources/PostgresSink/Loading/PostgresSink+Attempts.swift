@@ -16,7 +16,7 @@ extension PostgresSink {
   /// Makes one attempt at the runner's request.
   func attempt(_ body: () throws -> StoreAnswer) throws -> StoreAnswer {
     do {
-      let answer = try self.once(body)
+      let answer = try self.configuration.explaining { try self.once(body) }
       if self.retries.failures > 0 { self.onRecovery?() }
       self.retries.succeeded()
       return answer

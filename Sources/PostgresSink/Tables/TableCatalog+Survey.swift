@@ -71,7 +71,7 @@ extension TableCatalog {
           table.exists
           ? table.obstacle() ?? table.renamedColumns.first.map { table.error($0) }
           : table.missing(state.entity)
-        if let error {
+        if let error = error.map(self.configuration.explained) {
           findings.append(
             TableFinding(
               entity: state.entity, message: error.message, disposition: error.disposition))

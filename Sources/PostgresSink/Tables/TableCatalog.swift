@@ -48,16 +48,19 @@ package final class TableCatalog {
   }
 
   /// The error for a table of the sink's own whose rows may be hidden from the role; nil if none is.
+  ///
+  /// - Parameter others: names of other tables that are read.
   func hiddenBookkeeping(
-    over connection: PostgresConnection
+    and others: [String] = [], over connection: PostgresConnection
   ) throws(PostgresError) -> PostgresError? {
     let hidden = try connection.query(
       """
       SELECT c.relname, current_user FROM pg_catalog.pg_class AS c
       JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-      WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND starts_with(c.relname, '_etl_')
+      WHERE n.nspname = $1 AND c.relkind IN ('r', 'p')
+      AND (starts_with(c.relname, '_etl_') OR c.relname = ANY ($2::text[]))
       AND c.relrowsecurity AND \(TableCondition.mayHideRows("c.oid")) ORDER BY c.relname LIMIT 1
-      """, [self.configuration.schema])
+      """, [self.configuration.schema, SQLArray.literal(others)])
     guard hidden.rowCount > 0, let name = hidden[0, 0], let role = hidden[0, 1] else { return nil }
     return TableCondition.hidden(
       self.bookkeeping.qualified(name), from: role, "may hide rows from role")

@@ -82,11 +82,9 @@ extension TableCondition {
   func obstacle(_ table: TableState) -> PostgresError? {
     let name = table.qualifiedName
     if let privileges = self.missingPrivileges.first {
-      let role = SQLIdentifier.quoted(self.role)
       return PostgresError(
-        .refused,
-        "postgres: role \(self.role) lacks \(privileges) on table \(name); ask its owner to "
-          + "run GRANT \(privileges) ON \(name) TO \(role)")
+        .refused, "postgres: role \(self.role) lacks \(privileges) on table \(name)",
+        sqlState: SQLState.insufficientPrivilege)
     }
     if self.refusesCopy {
       return Self.hidden(name, from: self.role, "does not allow COPY for role")

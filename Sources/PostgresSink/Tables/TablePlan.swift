@@ -95,9 +95,13 @@ extension TableCatalog {
     _ layouts: [RecordLayout], _ configuration: PostgresSinkConfiguration,
     feeder: TableFeeder? = nil
   ) throws(PostgresError) -> TablePlan {
-    let connection = try PostgresConnection(configuration.connection.prompt)
-    return try connection.quickly { () throws(PostgresError) in
-      try Self.plan(layouts, configuration, feeder: feeder, over: connection)
+    let connection = try PostgresConnection(configuration.connection.brief)
+    do throws(PostgresError) {
+      return try connection.quickly { () throws(PostgresError) in
+        try Self.plan(layouts, configuration, feeder: feeder, over: connection)
+      }
+    } catch {
+      throw configuration.explained(error)
     }
   }
 
@@ -108,6 +112,7 @@ extension TableCatalog {
     try connection.transaction { () throws(PostgresError) in
       try connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
       let catalog = TableCatalog(configuration, feeder: feeder)
+      if let error = try catalog.hiddenBookkeeping(over: connection) { throw error }
       let existing = try catalog.existingBookkeeping(over: connection)
       let hasTables = existing.contains("_etl_table")
       var plan = try catalog.plan(layouts, over: connection)

@@ -24,6 +24,7 @@ extension TableCatalog {
   package func verifiedTable(
     for layout: RecordLayout, excluding: Set<String> = [], over connection: PostgresConnection
   ) throws(PostgresError) -> VerifiedTable? {
+    if let error = try self.hiddenBookkeeping(over: connection) { throw error }
     let mapping = try TableMapping(layout, self.configuration)
     var state = try self.emptyState(of: mapping)
     try state.read(over: connection, bookkeeping: try self.existingBookkeeping(over: connection))
@@ -69,9 +70,18 @@ extension TableCatalog {
   private static func checkVisible(
     _ table: TableState, over connection: PostgresConnection
   ) throws(PostgresError) {
-    let isHiding = try connection.query(
-      "SELECT row_security_active($1::regclass::oid)", [table.qualifiedName])
-    guard isHiding[0, 0] != "t" else {
+    let access = try connection.query(
+      """
+      SELECT row_security_active(id), has_any_column_privilege(id, 'SELECT'), current_user \
+      FROM CAST($1::regclass AS oid) AS t (id)
+      """, [table.qualifiedName])
+    guard access[0, 1] != "f" else {
+      throw PostgresError(
+        .refused,
+        "postgres: role \(access[0, 2] ?? "") lacks SELECT on table \(table.qualifiedName)",
+        sqlState: SQLState.insufficientPrivilege)
+    }
+    guard access[0, 0] != "t" else {
       throw PostgresError(
         .configuration,
         "postgres: row-level security hides rows of \(table.qualifiedName) from the role, so it "

@@ -37,6 +37,15 @@ struct DatabaseSample {
 
   var configuration: PipelineConfiguration { self.state.configuration }
 
+  /// The pipeline whose sinks connect as a role.
+  func configured(role: String) -> PipelineConfiguration {
+    var configuration = self.configuration
+    var settings = configuration.postgresSinks[0]
+    settings.sink.connection.url = self.cluster.url(database: self.database) + "?user=\(role)"
+    configuration.sinks = [settings]
+    return configuration
+  }
+
   /// Stores a position in the database as a run does.
   func store(
     _ position: JSONValue, owner: String = "host /state pid 1", lease: String = "-1 s"

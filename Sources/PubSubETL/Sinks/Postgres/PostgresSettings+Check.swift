@@ -17,24 +17,8 @@ extension PostgresSettings {
       guard probe.hasBookkeeping else { throw DatabaseEncoding.refusal(concern) }
       lines.append("sink \(self.name): \(concern)")
     }
-    let ownership = probe.ownershipRemedy
-    guard probe.mayCreate || probe.hasBookkeeping else {
-      let remedy =
-        probe.hasSchema
-        ? "GRANT USAGE, CREATE ON SCHEMA \"\(schema)\" TO \"\(probe.role)\""
-        : "CREATE SCHEMA \"\(schema)\" AUTHORIZATION \"\(probe.role)\""
-      throw RunFailure(
-        .refused, reason: "database_refused",
-        "role \(probe.role) is not allowed to create tables in schema \(schema) of "
-          + "\(probe.database); ask the owner to run \(remedy)"
-          + (ownership.map { "; \($0)" } ?? ""))
-    }
-    guard probe.missingGrants.isEmpty else {
-      throw RunFailure(
-        .refused, reason: "database_refused",
-        "role \(probe.role) lacks privileges in schema \(schema) of \(probe.database)"
-          + (ownership.map { "; \($0); or, to let it write without owning them" } ?? "")
-          + "; ask the owner to run \(probe.missingGrants.joined(separator: "; "))")
+    if let obstacle = probe.obstacle {
+      throw RunFailure(.refused, reason: "database_refused", obstacle)
     }
     // Tables that are there are enough for the objects and fields of today.
     let isFixed = !probe.mayCreate && self.sink.contract == .evolve
@@ -42,10 +26,11 @@ extension PostgresSettings {
       "sink \(self.name): PostgreSQL \(probe.serverVersion), database \(probe.database) as "
         + "\(probe.role), schema \(schema)"
         + (probe.hasSchema ? "" : " will be created")
+        + (probe.namesakeHint.isEmpty ? "" : ". \(probe.namesakeHint)")
         + (isFixed
           ? "; only its owner can add new objects or fields ('plan' prints the statements)" : ""))
-    if let ownership, probe.mayCreate, self.sink.contract == .evolve {
-      lines.append("sink \(self.name): new fields cannot be added: \(ownership)")
+    if let ownership = probe.ownershipRemedy, probe.mayCreate, self.sink.contract == .evolve {
+      lines.append("sink \(self.name): new fields cannot be added. \(ownership)")
     }
     for finding in try probe.tables(configuration.feeder(self)) {
       guard finding.disposition == nil else {

@@ -12,6 +12,15 @@ extension PostgresSettings: RefoldingSink {
     _ selection: RefoldSelection, of configuration: PipelineConfiguration,
     say: ([(label: String, value: String)]) throws -> Void, remark: (String) -> Void
   ) throws {
+    try self.sink.explaining {
+      try self.rebuild(selection, of: configuration, say: say, remark: remark)
+    }
+  }
+
+  private func rebuild(
+    _ selection: RefoldSelection, of configuration: PipelineConfiguration,
+    say: ([(label: String, value: String)]) throws -> Void, remark: (String) -> Void
+  ) throws {
     let connection = try PostgresConnection(self.sink.connection.prompt)
     let catalog = TableCatalog(self.sink, feeder: configuration.feeder(self))
     // Tables that are not what they were would be compared with a part of themselves.

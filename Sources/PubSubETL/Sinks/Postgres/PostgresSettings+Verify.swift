@@ -43,8 +43,10 @@ extension PostgresSettings: VerifyingSink {
     let output = try stages.layout(for: layout)
     let connection = try PostgresConnection(self.sink.connection.prompt)
     let catalog = TableCatalog(self.sink(of: configuration), feeder: nil)
-    let found = try connection.quickly {
-      try catalog.verifiedTable(for: output, excluding: scope.excluded, over: connection)
+    let found = try self.sink.explaining {
+      try connection.quickly {
+        try catalog.verifiedTable(for: output, excluding: scope.excluded, over: connection)
+      }
     }
     guard let table = found else {
       throw RunFailure(

@@ -22,6 +22,8 @@ struct PostgresStatus: SinkStatus {
   var refusedReads: [String: Int64] = [:]
   /// How many of them may be there without being a problem; nil for any number.
   var toleratedRefusals: Int?
+  /// The database has accepted the login.
+  private var isConnected = false
   /// Why the database could not be asked.
   var failure: RunFailure?
 
@@ -32,6 +34,7 @@ struct PostgresStatus: SinkStatus {
     do {
       let stored = try CheckpointTable(
         pipeline: reading.configuration.name, sink: settings.name, settings.sink)
+      self.isConnected = true
       self.state = try stored.read()
       self.tables = try stored.freshness()
       self.toleratedRefusals = reading.configuration.deadLetter.max
@@ -39,7 +42,9 @@ struct PostgresStatus: SinkStatus {
       self.refusedReads = try stored.refusedReads().filter { entities.contains($0.key) }
       self.findings = try stored.survey(feeder: reading.configuration.feeder(settings))
     } catch {
-      self.failure = RunFailure(error)
+      let failure = RunFailure(error)
+      self.failure = failure
+      if failure.exitCode == .unavailable { self.isConnected = false }
     }
   }
 
@@ -58,8 +63,11 @@ struct PostgresStatus: SinkStatus {
       problems.append(
         PipelineStatus.Problem(
           failure.exitCode, failure.reason,
-          "sink '\(self.name)': \(failure.message); 'status' reads the database as well: check "
-            + "that it is running and that the sink's url, role and password are right"))
+          "sink '\(self.name)': \(failure.message)"
+            + (self.isConnected
+              ? ""
+              : ". 'status' reads the database as well: check that it is running and that the "
+                + "sink's url, role and password are right")))
     } else if self.state == nil, isCommitted, !self.isNew {
       problems.append(
         PipelineStatus.Problem(
