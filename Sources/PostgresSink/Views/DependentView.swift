@@ -7,8 +7,12 @@ struct DependentView {
   var isMaterialized: Bool
   var definition: ViewText
   private var options: String
-  /// Indexes, owner and grants: statements.
+  /// Indexes, owner, grants and comments: statements.
   private var rest: [String]
+  private var isPopulated: Bool
+  /// What `creation` does not bring back, or what keeps the view from being dropped; nil if nothing
+  /// does.
+  private(set) var companions: String?
 
   var drop: String { "DROP \(self.kind) \(self.name)" }
 
@@ -18,15 +22,21 @@ struct DependentView {
 
   /// Creates the dropped view.
   var creation: [String] {
-    ["CREATE \(self.kind) \(self.name)\(self.with) AS \(self.definition.text)"] + self.rest
+    [
+      "CREATE \(self.kind) \(self.name)\(self.with) AS \(self.definition.text)"
+        + (self.isPopulated ? "" : " WITH NO DATA")
+    ] + self.rest
   }
 
-  /// Gives the view another definition with the same columns.
-  func replacement(_ definition: ViewText) -> [String] {
-    var view = self
-    view.definition = definition
-    guard !self.isMaterialized else { return ["BEGIN", self.drop] + view.creation + ["COMMIT"] }
-    return ["CREATE OR REPLACE VIEW \(self.name)\(self.with) AS \(definition.text)"]
+  /// Gives the view its definition again where it still has another, with the same columns.
+  ///
+  /// - Parameter others: all views that need it, in an order in which they can be created.
+  func replacement(_ others: [DependentView]) -> [String] {
+    guard self.isMaterialized else {
+      return ["CREATE OR REPLACE VIEW \(self.name)\(self.with) AS \(self.definition.text)"]
+    }
+    return ["BEGIN"] + others.reversed().map(\.drop) + [self.drop] + self.creation
+      + others.flatMap(\.creation) + ["COMMIT"]
   }
 
   /// The place of `pg_get_viewdef` and the others in a query whose `v.oid` is a view; see `init`.
@@ -39,8 +49,57 @@ struct DependentView {
     FROM pg_catalog.pg_index AS i WHERE i.indrelid = v.oid), \
     'ALTER ' || CASE v.relkind WHEN 'm' THEN 'MATERIALIZED VIEW ' ELSE 'VIEW ' END || \
     \(Self.name("v")) || ' OWNER TO ' || quote_ident(pg_get_userbyid(v.relowner)), \
-    \(Self.grants("v"))
+    \(Self.grants("v")), \(Self.columnGrants), \(Self.comment("v")), \(Self.columnComments), \
+    v.relkind <> 'm' OR v.relispopulated, \(Self.companions)
     """
+
+  private static let columnGrants = """
+    (SELECT string_agg(format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, a.attname, \
+    \(Self.name("v")), \(Self.grantee), \(Self.grantOption)), E'\\n') \
+    FROM pg_catalog.pg_attribute AS a, aclexplode(a.attacl) AS g \
+    WHERE a.attrelid = v.oid AND NOT a.attisdropped)
+    """
+
+  private static let columnComments = """
+    (SELECT string_agg(format('COMMENT ON COLUMN %s.%I IS %s', \(Self.name("v")), a.attname, \
+    \(Self.literal("d.description"))), E'\\n') FROM pg_catalog.pg_attribute AS a \
+    JOIN pg_catalog.pg_description AS d ON d.objoid = a.attrelid AND d.objsubid = a.attnum \
+    AND d.classoid = 'pg_catalog.pg_class'::regclass WHERE a.attrelid = v.oid AND a.attnum > 0)
+    """
+
+  /// Functions, triggers and rules: everything that depends on the view except views and indexes.
+  private static let companions = """
+    (SELECT string_agg(DISTINCT pg_describe_object(d.classid, d.objid, 0), ', ') \
+    FROM pg_catalog.pg_depend AS d \
+    LEFT JOIN pg_catalog.pg_rewrite AS w ON d.classid = 'pg_catalog.pg_rewrite'::regclass \
+    AND w.oid = d.objid LEFT JOIN pg_catalog.pg_class AS i \
+    ON d.classid = 'pg_catalog.pg_class'::regclass AND i.oid = d.objid WHERE d.deptype IN ('n', 'a') \
+    AND (d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = v.oid \
+    OR d.refclassid = 'pg_catalog.pg_type'::regclass AND d.refobjid IN (v.reltype, \
+    (SELECT y.typarray FROM pg_catalog.pg_type AS y WHERE y.oid = v.reltype))) \
+    AND w.rulename IS DISTINCT FROM '_RETURN' AND i.relkind IS DISTINCT FROM 'i')
+    """
+
+  /// Of text that may have several lines, on one.
+  private static func literal(_ text: String) -> String {
+    """
+    CASE WHEN strpos(\(text), E'\\n') = 0 THEN quote_literal(\(text)) ELSE 'E''' || \
+    replace(replace(replace(\(text), E'\\\\', E'\\\\\\\\'), '''', ''''''), E'\\n', E'\\\\n') || '''' END
+    """
+  }
+
+  private static func comment(_ alias: String) -> String {
+    """
+    (SELECT 'COMMENT ON ' || CASE \(alias).relkind WHEN 'm' THEN 'MATERIALIZED VIEW ' \
+    ELSE 'VIEW ' END || \(Self.name(alias)) || ' IS ' || \(Self.literal("c.text")) \
+    FROM (SELECT obj_description(\(alias).oid, 'pg_class')) AS c (text) WHERE c.text IS NOT NULL)
+    """
+  }
+
+  private static let grantee =
+    "CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END"
+  private static let grantOption =
+    "CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END"
 
   private static func name(_ alias: String) -> String {
     """
@@ -52,8 +111,7 @@ struct DependentView {
   private static func grants(_ alias: String) -> String {
     """
     (SELECT string_agg(format('GRANT %s ON %s TO %s%s', g.privilege_type, \(Self.name(alias)), \
-    CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END, \
-    CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END), E'\\n') \
+    \(Self.grantee), \(Self.grantOption)), E'\\n') \
     FROM aclexplode(\(alias).relacl) AS g WHERE g.grantee <> \(alias).relowner)
     """
   }
@@ -68,7 +126,9 @@ struct DependentView {
     self.isMaterialized = text(1) == "t"
     self.definition = ViewText(text(2))
     self.options = text(3)
-    self.rest = lines(4) + lines(5) + lines(6)
+    self.rest = (4...9).flatMap(lines)
+    self.isPopulated = text(10) == "t"
+    self.companions = result[row, first + 11]
   }
 
   /// All views that need a view, however indirectly, in an order in which they can be created.
@@ -93,16 +153,26 @@ struct DependentView {
     return (0..<found.rowCount).map { DependentView(found, $0) }
   }
 
-  /// The grants on a view of the sink, as statements.
+  /// What to do where statements would fail, or lose something; nil where they would not.
+  static func manual(_ views: [DependentView]) -> String? {
+    let companions = views.compactMap(\.companions)
+    guard !companions.isEmpty else { return nil }
+    return "Drop these views and create them again yourself, because other objects depend on them: "
+      + companions.joined(separator: ", ")
+  }
+
+  /// The grants and the comment on a view of the sink, as statements.
   ///
   /// - Parameter name: for SQL text.
-  static func grants(
+  static func attributes(
     on name: String, over connection: PostgresConnection
   ) throws(PostgresError) -> [String] {
     let found = try connection.query(
-      "SELECT \(Self.grants("v")) FROM pg_catalog.pg_class AS v WHERE v.oid = to_regclass($1)",
-      [name])
-    guard found.rowCount > 0, let grants = found[0, 0] else { return [] }
-    return grants.split(separator: "\n").map(String.init)
+      """
+      SELECT concat_ws(E'\\n', \(Self.grants("v")), \(Self.comment("v"))) \
+      FROM pg_catalog.pg_class AS v WHERE v.oid = to_regclass($1)
+      """, [name])
+    guard found.rowCount > 0, let attributes = found[0, 0] else { return [] }
+    return attributes.split(separator: "\n").map(String.init)
   }
 }

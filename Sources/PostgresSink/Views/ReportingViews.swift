@@ -396,11 +396,17 @@ package struct ReportingViews {
     guard !others.isEmpty else { return nil }
     let lacking = LiveView(table, style: self.style, types: [:], existing: []).columns.map(\.name)
       .filter { name in !change.state.columns.contains { $0.name == name } }
+    let remedy: String
+    if let manual = DependentView.manual(others) {
+      remedy = manual
+    } else {
+      remedy = "Run " + (try self.statements(change, over: connection).joined(separator: "; "))
+    }
     return "view \(self.bookkeeping.qualified(change.name)) cannot get the columns of its table"
       + (lacking.isEmpty
         ? "" : " (\(lacking.map { SQLIdentifier.quoted($0) }.joined(separator: ", ")))")
-      + " because other views depend on it: \(others.map(\.name).joined(separator: ", ")). Run "
-      + (try self.statements(change, over: connection).joined(separator: "; "))
+      + " because other views depend on it: \(others.map(\.name).joined(separator: ", ")). "
+      + remedy
   }
 
   /// The statements of a change, with those that drop and recreate the views that prevent it.
@@ -410,7 +416,7 @@ package struct ReportingViews {
     guard !change.isDone else { return [] }
     let make = [change.create] + change.note(hasJournal: true)
     guard change.fit == .other else { return change.renaming + make }
-    let own = try DependentView.grants(
+    let own = try DependentView.attributes(
       on: self.bookkeeping.qualified(change.name), over: connection)
     let others = try DependentView.all(
       on: self.bookkeeping.qualified(change.name), over: connection)

@@ -96,23 +96,51 @@ struct OutdatedReader {
       [
         bookkeeping.qualified(relation), column.name, column.successor, bookkeeping.qualified(live),
       ])
-    return (0..<found.rowCount).map { row in
-      let isView = found[row, 1] == "t"
-      let view = DependentView(found, row, from: 2)
-      let reader = isView ? "view \(view.name)" : found[row, 0] ?? ""
-      let statements = view.replacement(view.definition.replacing(column.name, by: column.cast))
-      let remedy =
-        isView
-        ? "To show them, run as the owner of the view: \(statements.joined(separator: "; ")); "
-          + "a value that cannot be converted makes a query fail, so change the expression if "
-          + "there are such values"
-        : "Make it read \(SQLIdentifier.quoted(column.successor))"
-      return OutdatedReader(
-        message: "postgres: \(reader) lacks new values of field \(column.path): it reads column "
-          + "\(SQLIdentifier.quoted(column.name)) of \(bookkeeping.qualified(relation)), which "
-          + "has the values from before the field changed its type; new values are in "
-          + "\(SQLIdentifier.quoted(column.successor)) (\(column.newTypeName)). \(remedy)")
+    // By name: another of them may need one.
+    var changed: [String: DependentView] = [:]
+    for row in 0..<found.rowCount where found[row, 1] == "t" {
+      var view = DependentView(found, row, from: 2)
+      view.definition = view.definition.replacing(column.name, by: column.cast)
+      changed[view.name] = view
     }
+    var readers: [OutdatedReader] = []
+    for row in 0..<found.rowCount {
+      let view = found[row, 2].flatMap { changed[$0] }
+      let reader = view.map { "view \($0.name)" } ?? found[row, 0] ?? ""
+      let remedy =
+        try view.map { (view) throws(PostgresError) in
+          try Self.remedy(view, changed, column, over: connection)
+        } ?? "Make it read \(SQLIdentifier.quoted(column.successor))"
+      readers.append(
+        OutdatedReader(
+          message: "postgres: \(reader) lacks new values of field \(column.path): it reads column "
+            + "\(SQLIdentifier.quoted(column.name)) of \(bookkeeping.qualified(relation)), which "
+            + "has the values from before the field changed its type; new values are in "
+            + "\(SQLIdentifier.quoted(column.successor)) (\(column.newTypeName)). \(remedy)"))
+    }
+    return readers
+  }
+
+  /// - Parameters:
+  ///   - view: with its new definition.
+  ///   - changed: all outdated views with their new definitions, by name.
+  private static func remedy(
+    _ view: DependentView, _ changed: [String: DependentView], _ column: RetiredColumn,
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> String {
+    var others: [DependentView] = []
+    if view.isMaterialized {
+      others = try DependentView.all(on: view.name, over: connection).map { changed[$0.name] ?? $0 }
+      if let manual = DependentView.manual([view] + others) {
+        return "\(manual). To show the new values, replace \(SQLIdentifier.quoted(column.name)) "
+          + "by \(column.cast(""))"
+      }
+    }
+    let owners = others.isEmpty ? "the view" : "the views"
+    return "To show them, run as the owner of \(owners): "
+      + view.replacement(others).joined(separator: "; ")
+      + "; a value that cannot be converted makes a query fail, so change the expression if there "
+      + "are such values"
   }
 }
 
