@@ -83,8 +83,8 @@ final class PipelineRun {
 
   private func failed(_ error: any Error) {
     var failure = RunFailure(error)
-    // A failure that the user has to fix is still reported.
-    if self.interruption.isAsked, !self.isReading,
+    // A failure that the user has to fix is still reported, and a database that did not come back.
+    if self.interruption.isAsked, !self.isReading, failure.reason != "database_unavailable",
       error is CancellationError || [.unavailable, .tryAgain].contains(failure.exitCode)
     {
       self.endBySignal()

@@ -384,6 +384,14 @@ def signals_in_outage(arguments, simulator):
     with postgres.Cluster() as cluster:
         cell = Cell(arguments, "signals_in_outage", simulator, cluster, retry={"give_up_after": "5m"})
         runs = 0
+        cluster.crash()
+        for options in ((), ("--follow",)):
+            run = cell.spawn(*options)
+            cell.wait(run, lambda: cell.status()[1]["waiting"], "it waits for the database")
+            run.send_signal(signal.SIGTERM)
+            cell.end(run, 69, 30)
+            cell.says("sink 'db': postgres: cannot connect", "stopped by a signal while it waited")
+        cluster.start()
         for options in ((), ("--follow",)):
             for number, second in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
                 run = cell.spawn(*options)

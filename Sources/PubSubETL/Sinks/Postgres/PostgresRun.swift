@@ -2,6 +2,7 @@ import Checkpoint
 import JSON
 import Logging
 import Pipeline
+import PostgresClient
 import PostgresSink
 
 /// A postgres sink during a run.
@@ -27,12 +28,14 @@ final class PostgresRun: RunSink {
     let interruption = self.context.interruption
     let givesUp = { interruption.hasLasted(RunnerConfiguration.stopPatience) }
     var isThere = true
-    let sink = try PostgresSink.connecting(
-      self.context.retry, givesUp: givesUp,
-      onRetry: {
-        isThere = false
-        log.retrying(sink: name, $0, code: $1, delay: $2)
-      }, self.makeSink)
+    let sink = try self.naming {
+      try PostgresSink.connecting(
+        self.context.retry, givesUp: givesUp,
+        onRetry: {
+          isThere = false
+          log.retrying(sink: name, $0, code: $1, delay: $2)
+        }, self.makeSink)
+    }
     if !isThere { log.recovered(sink: name) }
     sink.givesUp = givesUp
     sink.onNotice = { logger.notice("sink '\(name)': \($0)") }
@@ -40,6 +43,20 @@ final class PostgresRun: RunSink {
     sink.onRetry = { log.retrying(sink: name, $0, code: $1, delay: $2) }
     sink.onRecovery = { log.recovered(sink: name) }
     self.connected = sink
+  }
+
+  /// Adds the sink's name to a failure before the first event.
+  private func naming<Value>(_ body: () throws -> Value) throws -> Value {
+    do {
+      return try body()
+    } catch let error as PostgresError {
+      var failure = RunFailure(error)
+      failure.message = "sink '\(self.name)': \(failure.message)"
+      if self.context.interruption.isAsked, failure.exitCode == .unavailable {
+        failure.message += "; the run was stopped by a signal while it waited for the database"
+      }
+      throw failure
+    }
   }
 
   private func makeSink() throws -> PostgresSink {
@@ -70,7 +87,7 @@ final class PostgresRun: RunSink {
 
 extension PostgresRun: PositionKeepingSink {
   func storedPositions(isKnown: Bool) throws -> [String: TopicPosition]? {
-    try self.sink.open(isKnown: isKnown)
+    try self.naming { try self.sink.open(isKnown: isKnown) }
   }
 
   func newestEpoch(ofTopics topics: [String]) throws -> Int? {
@@ -94,8 +111,10 @@ extension PostgresRun: PositionKeepingSink {
 
   func begin(at positions: [String: TopicPosition]) throws {
     // What it is to have from the start, it has to know before anything else of it is stored.
-    try self.sink.noteFirstReads()
-    try self.sink.open(creating: positions)
+    try self.naming {
+      try self.sink.noteFirstReads()
+      try self.sink.open(creating: positions)
+    }
   }
 
   var takesReads: Bool { self.sink.takesReads }
