@@ -29,6 +29,6 @@ import Testing
     .enabled(if: ProofScript.programs != nil))
   func staysRightUnderAdministration() throws {
     try ProofScript("administration_proof.py").run(
-      sample: ["--actions", "20", "--existing", "60", "--seed", "4"])
+      sample: ["--actions", "30", "--existing", "60", "--seed", "4"])
   }
 }

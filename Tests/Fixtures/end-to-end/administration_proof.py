@@ -17,7 +17,8 @@ org has is compared with the table:
 
 What no run can notice is repaired as the pages say. Events lack the values of fields that are hidden when they are
 made; if a field is hidden and shown again between two runs, `verify --full --repair` has to find what changed. An
-event with a date and time whose field has become a date again is a dead letter: it is dropped, and the record repaired.
+event with a date and time whose field has become a date again is a dead letter: it is dropped, and the record is
+repaired.
 
 At the end all fields are shown again. Then nothing may be excused or marked, no value may differ, and
 `verify --full` has to say "equal".
