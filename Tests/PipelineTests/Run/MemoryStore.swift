@@ -43,6 +43,8 @@ final class MemoryStore {
   var topics: [String: JSONValue] = [:]
   var sinks: [String: JSONValue] = [:]
   var deadLetters: JSONValue = nil
+  /// Raised when tables change, so that databases have to be made ready again.
+  var tableChanges = 0
   /// What databases have committed.
   var transactions: [String: (topics: [String: JSONValue], lines: [String])] = [:]
   /// What databases have of records that were read.
@@ -158,6 +160,7 @@ final class MemoryDatabase: Store {
   private var sealed: [Line]?
   private var prepared: (topics: [String: TopicPosition], lines: [String])?
   private var knownLayouts: [RecordLayout] = []
+  private var knownTableChanges = 0
   var takesReads = false
   /// Records that are not right, until they are read.
   var wrong: [String] = []
@@ -172,12 +175,15 @@ final class MemoryDatabase: Store {
   }
 
   func isReady(for layout: RecordLayout) -> Bool {
-    self.knownLayouts.contains { $0 === layout }
+    self.knownTableChanges == self.store.tableChanges
+      && self.knownLayouts.contains { $0 === layout }
   }
 
   func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
     precondition(self.sealed == nil, "asked for a layout while a commit is on its way")
     if let answer = self.outages.next() { return answer }
+    if self.knownTableChanges != self.store.tableChanges { self.knownLayouts = [] }
+    self.knownTableChanges = self.store.tableChanges
     self.knownLayouts.append(layout)
     return .done
   }

@@ -56,6 +56,20 @@ import Testing
     #expect(harness.store.reads["d"]?.records == Self.records)
   }
 
+  @Test("Stores are made ready again when a schema that arrives during a pass changes their tables")
+  func changedTables() async throws {
+    let harness = Self.harness()
+    let make = harness.reader
+    harness.reader = { [unowned harness] source in
+      let reader = make(source)
+      reader?.onBegin = { _ in harness.store.tableChanges += 1 }
+      return reader
+    }
+    try await harness.run(ScriptedSource(PipelineRunnerTests.events(10)))
+    #expect(harness.store.tableChanges == 1)
+    #expect(harness.store.reads["d"]?.records == Self.records)
+  }
+
   /// Makes a layout of its own, as `route` and others do.
   private struct Rearranging: Transform {
     func layout(for input: RecordLayout) throws -> RecordLayout {

@@ -291,6 +291,25 @@ struct ColumnReadTests {
     #expect(try Self.states(run) == ["amount filling", "amount__text gone since"])
   }
 
+  @Test("A field that the org has is not gone, although an earlier schema lacks it")
+  func live() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, .both).begin()
+    run.sink.noteCurrent(Self.wider)
+    try Self.write(RecordBatch(layout: Self.wider), to: run)
+    try run.write(["old"], layout: SinkRun.layout(schemaID: "schema-0"))
+    try run.commit()
+    #expect(try Self.states(run) == ["note__c filling"])
+    // It is deleted, and made again.
+    let narrow = SinkRun.layout(schemaID: "schema-3")
+    run.sink.noteCurrent(narrow)
+    try Self.write(RecordBatch(layout: narrow), to: run)
+    #expect(try Self.states(run) == ["note__c gone since"])
+    run.sink.noteCurrent(Self.wider)
+    try Self.write(RecordBatch(layout: Self.wider), to: run)
+    #expect(try Self.states(run) == ["note__c filling"])
+  }
+
   @Test("Bookkeeping of an earlier version gets states, and columns that were added are filling")
   func earlier() async throws {
     let database = try await TestDatabase()
