@@ -31,8 +31,12 @@ public struct FilePass: Sendable, Equatable {
   public var requestedAt: Int64?
   /// The time when every record had arrived.
   public var finishedAt: Int64?
-  /// The columns that lines of the pass may have; empty if an earlier version began it.
-  var columns: Set<String>
+  /// The columns of the current job's lines so far; empty if an earlier version began and finished
+  /// the pass.
+  private(set) var columns: Set<String> = []
+  /// The columns of the object that lines of the pass lack, because the user may not see them or
+  /// REST does not have them.
+  public private(set) var unread: Set<String> = []
   /// The columns of later events that lines of the pass lack, with the time of the first such
   /// event here.
   public private(set) var newer: [String: Int64] = [:]
@@ -50,7 +54,6 @@ public struct FilePass: Sendable, Equatable {
     self.epoch = isBegin ? batch.epoch : 0
     self.nextOrdinal = isBegin ? batch.nextOrdinal : 0
     self.begunAt = time
-    self.columns = Self.names(batch.layout)
   }
 
   private static func names(_ layout: RecordLayout) -> Set<String> {
@@ -59,10 +62,42 @@ public struct FilePass: Sendable, Equatable {
 
   /// Notes the columns of an event that lines of the pass lack.
   mutating func note(_ layout: RecordLayout, at time: Int64) {
-    guard self.finishedAt != nil, !self.columns.isEmpty else { return }
-    for name in Self.names(layout).subtracting(self.columns) where self.newer[name] == nil {
+    for name in self.missing(of: layout)
+    where self.newer[name] == nil && !self.unread.contains(name) {
       self.newer[name] = time
     }
+  }
+
+  /// The columns of a layout that lines of the finished pass lack.
+  public func missing(of layout: RecordLayout) -> Set<String> {
+    guard self.finishedAt != nil, !self.columns.isEmpty else { return [] }
+    return Self.names(layout).subtracting(self.columns)
+  }
+
+  /// Notes the columns of records that were read. A column that cannot be read is absent from every
+  /// row.
+  mutating func note(_ reads: RecordBatch) {
+    for column in reads.layout.columns
+    where !column.isMetadata && !self.columns.contains(column.name) {
+      let slots = column.slots
+      let isThere =
+        slots.isEmpty
+        || (0..<reads.rowCount).contains { row in
+          let presence = reads.row(row).presence
+          return slots.contains { presence[$0] != RecordBatch.Presence.absent }
+        }
+      if isThere { self.columns.insert(column.name) }
+    }
+  }
+
+  /// - Parameter layout: the layout of the records.
+  mutating func finish(_ layout: RecordLayout, at time: Int64) {
+    guard self.finishedAt == nil else { return }
+    self.finishedAt = time
+    let names = Self.names(layout)
+    // Without a row, none lacks a column.
+    if self.columns.isEmpty { self.columns = names }
+    self.unread = names.subtracting(self.columns)
   }
 
   /// The place in the stream and the job, for the names of files.
@@ -72,6 +107,7 @@ public struct FilePass: Sendable, Equatable {
     if pass.job != self.job, pass.job != nil {
       self.request += 1
       self.refusedCount = 0
+      self.columns = []
     }
     self.state = pass.state
     self.job = pass.job
@@ -111,6 +147,7 @@ extension FilePass {
       "next_ordinal": .integer(self.nextOrdinal), "begun_at_ms": .integer(self.begunAt),
       "requested_at_ms": number(self.requestedAt), "finished_at_ms": number(self.finishedAt),
       "columns": .array(self.columns.sorted().map { .string($0) }),
+      "unread_columns": .array(self.unread.sorted().map { .string($0) }),
       "newer_columns_ms": JSONValue(
         .object(
           self.newer.sorted { $0.key < $1.key }.map { JSONMember($0.key, .integer($0.value)) })),
@@ -145,6 +182,7 @@ extension FilePass {
     self.requestedAt = json["requested_at_ms"]?.calendarTime
     self.finishedAt = json["finished_at_ms"]?.calendarTime
     self.columns = Set((json["columns"]?.array ?? []).compactMap(\.string))
+    self.unread = Set((json["unread_columns"]?.array ?? []).compactMap(\.string))
     for member in json["newer_columns_ms"]?.members ?? [] {
       self.newer[member.name] = member.value.calendarTime
     }

@@ -44,9 +44,14 @@ extension FileSink {
     known.advance(to: pass, self.instants)
     if known.request != request { try self.sealReads(of: known.entity) }
     try self.append(reads, known, firstRow: firstRow)
+    known.note(reads)
     if known.state == .complete {
       try self.sealReads(of: known.entity)
-      known.finishedAt = known.finishedAt ?? self.clock.utcMilliseconds()
+      let now = self.clock.utcMilliseconds()
+      known.finish(reads.layout, at: now)
+      for encoder in self.encoders.values where encoder.layout.entity == known.entity {
+        known.note(encoder.layout, at: now)
+      }
     }
     self.passes[pass.entity] = known
   }

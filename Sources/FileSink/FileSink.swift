@@ -26,7 +26,7 @@ public final class FileSink: CheckpointedSink {
   @exclusivity(unchecked) var passes: [String: FilePass] = [:]
   /// Objects whose records have to be read and for which no pass has begun since that request.
   @exclusivity(unchecked) var awaited: Set<String> = []
-  @exclusivity(unchecked) private var encoders = LayoutCache<NDJSONEncoder>()
+  @exclusivity(unchecked) private(set) var encoders = LayoutCache<NDJSONEncoder>()
   /// The encoders of lines that include their places.
   @exclusivity(unchecked) private var placingEncoders = LayoutCache<NDJSONEncoder>()
   /// By topic, the place of the next event.

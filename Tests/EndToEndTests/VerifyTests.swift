@@ -31,4 +31,12 @@ import Testing
     try ProofScript("administration_proof.py").run(
       sample: ["--actions", "30", "--existing", "60", "--seed", "4"])
   }
+
+  @Test(
+    "Files have the values of new fields, or status and verify name the fields that they lack",
+    .enabled(if: ProofScript.programs != nil))
+  func newFieldsInFiles() throws {
+    try ProofScript("new_fields_proof.py").run(
+      sample: ["--existing", "50", "--events", "300", "--seed", "1"])
+  }
 }

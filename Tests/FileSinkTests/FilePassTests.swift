@@ -69,7 +69,8 @@ import Testing
     pass.note(batch(["Name", "Early__c"]).layout, at: 1_771_300_996_000)
     // The pass was not finished, so its lines may still have the column.
     #expect(pass.newer == [:])
-    pass.finishedAt = 1_771_300_997_000
+    pass.note(batch(["Name"]))
+    pass.finish(batch(["Name"]).layout, at: 1_771_300_997_000)
     pass.note(batch(["Name"]).layout, at: 1_771_300_998_000)
     #expect(pass.newer == [:])
     pass.note(batch(["Name", "Note__c"]).layout, at: 1_771_300_999_000)
@@ -77,6 +78,33 @@ import Testing
     #expect(pass.newer == ["Note__c": 1_771_300_999_000])
     let stored = try JSONValue(parsing: pass.json.text(.compact))
     #expect(try FilePass(json: stored) == pass)
+  }
+
+  @Test("A field that no record of the last job had is noted as not read")
+  func unreadColumns() throws {
+    let batches = TestBatches()
+    let layout = batches.layout(topic: "/data/T", entity: "T")
+    let hidden = Column("Hidden__c", layout.slotCount, .string)
+    let reads = RecordBatch(
+      layout: RecordLayout(
+        topic: "/data/T", schemaID: "s", entity: "T", family: layout.family,
+        slotCount: layout.slotCount + 1, fieldOrder: layout.fieldOrder,
+        columns: layout.columns + [hidden]))
+    batches.append(read: "1", to: reads)
+    var pass = FilePass(beginning: ReadPass(entity: "T", number: 1), reads, at: 1)
+    pass.note(reads)
+    #expect(pass.missing(of: reads.layout) == [])
+    pass.finish(reads.layout, at: 2)
+    #expect(pass.unread == ["Hidden__c"])
+    #expect(pass.missing(of: reads.layout) == ["Hidden__c"])
+    pass.note(reads.layout, at: 3)
+    #expect(pass.newer == [:])
+    let stored = try JSONValue(parsing: pass.json.text(.compact))
+    #expect(try FilePass(json: stored) == pass)
+    // Without records, none lacks a value.
+    pass = FilePass(beginning: ReadPass(entity: "T", number: 2), reads, at: 4)
+    pass.finish(reads.layout, at: 5)
+    #expect(pass.missing(of: reads.layout) == [] && pass.unread == [])
   }
 
   @Test("An edited checkpoint is refused, and one of an earlier version has no passes")

@@ -33,6 +33,8 @@ struct ComparedColumns {
   /// Dotted, by column.
   let paths: [String]
   let leftOut: [CopyFindings.LeftOut]
+  /// Columns that the records of the files lack, although the org has values for them.
+  let unfilled: [CopyFindings.LeftOut]
   let keys: KeyTable
 
   var count: Int { self.paths.count }
@@ -40,9 +42,14 @@ struct ComparedColumns {
   /// - Parameters:
   ///   - layout: after all stages.
   ///   - excluding: names of fields that are not compared.
+  ///   - unread: names of fields that the org does not return, `Parent.Child` for a part.
+  ///   - unfilled: names of columns that lines of reads lack.
   /// - Throws: `FileSinkError.unverifiable` if a stage has removed the columns that show the order
   ///   or the fields of changes.
-  init(_ layout: RecordLayout, excluding: Set<String> = []) throws(FileSinkError) {
+  init(
+    _ layout: RecordLayout, excluding: Set<String> = [], unread: Set<String> = [],
+    unfilled: Set<String> = []
+  ) throws(FileSinkError) {
     for meta in Meta.allCases {
       let has = layout.columns.contains { $0.name == meta.name && $0.isMetadata }
       let isTaken = layout.columns.contains { $0.name == meta.name && !$0.isMetadata }
@@ -56,6 +63,7 @@ struct ComparedColumns {
     }
     var paths: [String] = []
     var leftOut: [CopyFindings.LeftOut] = []
+    var unfilledFields: [CopyFindings.LeftOut] = []
     var keys = KeyTable()
     for column in layout.columns where !column.isMetadata {
       if let field = column.path.first, excluding.contains(field) { continue }
@@ -67,6 +75,13 @@ struct ComparedColumns {
           CopyFindings.LeftOut(
             field: path, reason: "it is not flattened, and an update has only parts of it"))
         continue
+      case .slot where unfilled.contains(column.name) && !unread.contains(path):
+        unfilledFields.append(
+          CopyFindings.LeftOut(
+            field: path,
+            reason: "the records in the files were read without it; run 'pubsub-etl snapshot' to "
+              + "read them again"))
+        continue
       case .slot: break
       }
       keys.insert(Self.key(column.name))
@@ -75,6 +90,7 @@ struct ComparedColumns {
     for meta in Meta.allCases { keys.insert(Self.key(meta.name)) }
     self.paths = paths
     self.leftOut = leftOut
+    self.unfilled = unfilledFields
     self.keys = keys
   }
 

@@ -74,26 +74,31 @@ public final class FilesVerification {
   ///   - layout: the layout of the records, after all stages.
   ///   - horizon: milliseconds since 1970; later changes are not compared.
   ///   - excluding: names of fields that are not compared.
+  ///   - unread: names of fields that the org does not return, `Parent.Child` for a part.
   ///   - comparesStamps: `SystemModstamp` shows changes, because no field of the layout does.
   /// - Throws: `FileSinkError`: `.unverifiable` for lines without the required members,
   ///   `.inconsistent`, `.lostOutput`, `.io`; errors of `subject.state`.
   public convenience init(
     of subject: Subject, layout: RecordLayout, horizon: Int64, excluding: Set<String> = [],
-    comparesStamps: Bool = false, scratch: ScratchFiles
+    unread: Set<String> = [], comparesStamps: Bool = false, scratch: ScratchFiles
   ) throws {
     try self.init(
-      of: subject, layout: layout, horizon: horizon, excluding: excluding,
+      of: subject, layout: layout, horizon: horizon, excluding: excluding, unread: unread,
       comparesStamps: comparesStamps, scratch: scratch, limits: .init())
   }
 
   init(
     of subject: Subject, layout: RecordLayout, horizon: Int64, excluding: Set<String> = [],
-    comparesStamps: Bool = false, scratch: ScratchFiles, limits: EntrySorter.Limits
+    unread: Set<String> = [], comparesStamps: Bool = false, scratch: ScratchFiles,
+    limits: EntrySorter.Limits
   ) throws {
     self.subject = subject
     self.entity = layout.entity
     self.comparesStamps = comparesStamps
-    self.columns = try ComparedColumns(layout, excluding: excluding)
+    let pass = try FilePass.passes(in: subject.state(), directory: subject.directory)[
+      layout.entity]
+    self.columns = try ComparedColumns(
+      layout, excluding: excluding, unread: unread, unfilled: pass?.missing(of: layout) ?? [])
     self.options = NDJSONOptions(int64AsStrings: subject.int64AsStrings)
     self.scratch = scratch
     self.limits = limits
@@ -416,6 +421,7 @@ public final class FilesVerification {
       }
     }
     findings.fields = fields.sorted { $0.key < $1.key }.map(\.value)
+    findings.unfilled = self.columns.unfilled
     findings.notComparable =
       self.columns.leftOut
       + self.absent.sorted().map {

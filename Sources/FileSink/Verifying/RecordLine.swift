@@ -62,6 +62,11 @@ struct RecordLine {
     else { throw Fault(reason: "its _change_type is not one that this program writes") }
     var patch = RecordPatch(effect)
     if isRead { patch.flags.insert(.isRead) }
+    if changeType.equals("CREATE") || changeType.equals("GAP_CREATE") {
+      patch.flags.insert(.isCreation)
+    } else if changeType.equals("UNDELETE") || changeType.equals("GAP_UNDELETE") {
+      patch.flags.insert(.isRestoration)
+    }
     patch.time = try self.time(isRead ? .stamp : .commitTimestamp, line) ?? Int64.min
     if isRead, patch.time == Int64.min { throw Fault(reason: "it has no _system_modstamp") }
     patch.readAt = try self.time(.readAt, line) ?? Int64.min

@@ -37,6 +37,10 @@ struct RecordPatch: Equatable {
     static let isLeftOut = Self(rawValue: 16)
     /// A record that a stage refuses.
     static let isRefused = Self(rawValue: 32)
+    /// The record was created, also by a gap event. A record that was read existed already.
+    static let isCreation = Self(rawValue: 64)
+    /// The record was undeleted, also by a gap event.
+    static let isRestoration = Self(rawValue: 128)
   }
 
   enum CellState: UInt8 {

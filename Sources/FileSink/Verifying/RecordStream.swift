@@ -4,7 +4,8 @@
 ///
 /// A read contains changes that were committed more than five seconds before its `SystemModstamp`,
 /// up to the first that was not. It also contains all changes up to one in a file before its own,
-/// or up to an older gap event. A partial read is applied to the newest complete read. Memory does
+/// up to the record's creation, or up to an older gap event. A read of a record that was restored
+/// contains that if it contains the deletion. A partial read is applied to the newest complete read. Memory does
 /// not depend on the number of lines.
 struct RecordStream {
   private struct Read {
@@ -22,13 +23,16 @@ struct RecordStream {
       let isBefore =
         change.time != Int64.min && change.time < self.patch.time - RecordStream.tolerance
       if !isBefore { self.isPrefix = false }
-      return self.isPrefix || isBefore && change.effect.isGap
+      return self.isPrefix || isBefore && change.effect.isGap || change.flags.contains(.isCreation)
         || (change.epoch, change.ordinal) < (self.patch.epoch, self.patch.ordinal)
     }
   }
 
   /// How much older, in milliseconds, a change has to be than a read that contains it.
   private static let tolerance: Int64 = 5000
+
+  /// The time of the previous change if it is a deletion.
+  private var deletionTime: Int64?
 
   private var newest: Read?
   /// The newest read with all fields, if `newest` lacks some.
@@ -52,6 +56,7 @@ struct RecordStream {
     self.top.clear()
     self.hasImage = false
     self.newestTime = Int64.min
+    self.deletionTime = nil
   }
 
   /// Takes a read. All reads come before the first change.
@@ -79,12 +84,13 @@ struct RecordStream {
     self.newestTime = max(self.newestTime, patch.time)
     if patch.effect == .image { self.hasImage = true }
     guard self.newest != nil else { return self.base.apply(patch, bytes) }
-    if self.whole?.contains(patch) == true {
+    let change = self.placed(patch)
+    if self.whole?.contains(change) == true {
       // The newest read contains at least as many changes as the complete one.
-      _ = self.newest?.contains(patch)
+      _ = self.newest?.contains(change)
       self.restoreWhole()
       self.top.clear()
-    } else if self.newest?.contains(patch) == true {
+    } else if self.newest?.contains(change) == true {
       if self.newest?.patch.effect != .image {
         self.base.apply(self.top)
         self.base.apply(patch, bytes)
@@ -93,6 +99,18 @@ struct RecordStream {
     } else {
       self.top.apply(patch, bytes)
     }
+  }
+
+  /// The change with the time by which reads contain it. A record that could be read existed, so a
+  /// read that contains its deletion contains its restoration.
+  private mutating func placed(_ patch: RecordPatch) -> RecordPatch {
+    var change = patch
+    if change.flags.contains(.isRestoration), change.time != Int64.min {
+      change.time = self.deletionTime ?? change.time - 2 * Self.tolerance
+    }
+    let isDeletion = patch.effect == .deletion || patch.effect == .gapDeletion
+    self.deletionTime = isDeletion && patch.time != Int64.min ? patch.time : nil
+    return change
   }
 
   private mutating func restoreWhole() {

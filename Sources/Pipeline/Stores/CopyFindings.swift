@@ -73,6 +73,9 @@ public struct CopyFindings: Sendable, Equatable {
   /// IDs of some of the records, by kind: `missing`, `differing`, `extra`, `not_found`, `outside`.
   public var records: [String: [String]] = [:]
   public var notComparable: [LeftOut] = []
+  /// Columns of the copy that lack values of some records, because they are newer than the reads of
+  /// the records.
+  public var unfilled: [LeftOut] = []
   /// Why records were refused or could not be read or stored.
   public var omissions = OmissionReasons()
 
@@ -94,7 +97,7 @@ public struct CopyFindings: Sendable, Equatable {
       self.tooYoung + self.marked + self.refused + self.unreadable + self.undecided
     if self.compared == 0, unjudged > 0 { return .notCompared }
     let open = self.outdated + self.refused + self.unreadable + self.undecided
-    return open > 0 || self.uncounted != 0 ? .incomplete : .equal
+    return open > 0 || self.uncounted != 0 || !self.unfilled.isEmpty ? .incomplete : .equal
   }
 
   /// Records that were judged.

@@ -28,6 +28,8 @@ struct CopyScope {
   var horizon: Int64
   /// Names of fields that are not compared.
   var excluded: Set<String> = []
+  /// Names of fields that are not read, `Parent.Child` for a part of a compound.
+  var unread: Set<String> = []
   /// `SystemModstamp` shows which records have changed, because no field of the copy does.
   var comparesStamps = false
 }

@@ -31,7 +31,8 @@ struct VerifyReport {
         guard case .type(let type) = field.reason else { return nil }
         return (field.name, "REST has it as \(type), which is not a value of the schema's type")
       }
-      return unread + self.findings.notComparable.map { ($0.field, $0.reason) }
+      return unread
+        + (self.findings.unfilled + self.findings.notComparable).map { ($0.field, $0.reason) }
     }
   }
 

@@ -122,7 +122,8 @@ struct VerifyRun {
     let verification = try sink.verification(
       of: try stages.pipeline.layout(for: object.layout), through: own,
       CopyScope(
-        horizon: entry.horizon, excluded: calculated, comparesStamps: entry.comparesStamps),
+        horizon: entry.horizon, excluded: calculated, unread: Set(entry.unread.map(\.name)),
+        comparesStamps: entry.comparesStamps),
       self.configuration)
     let retry = self.configuration.retry.schedule(follows: false)
     var comparison = ObjectVerification(

@@ -80,6 +80,50 @@ import Testing
     #expect(try self.folded() == rows)
   }
 
+  @Test("An image from before a field was added does not remove what a later read has")
+  func imagesOfOlderSchemas() throws {
+    let stream = RandomStream(seed: 1)
+    func line(_ id: Int, _ type: String, _ second: Int, _ values: [JSONMember] = []) -> String {
+      let time = JSONValue.string("2026-02-17T04:03:\(second).000Z")
+      let isRead = type == "SNAPSHOT"
+      var members = [
+        JSONMember("_kind", isRead ? "snapshot" : "change"),
+        JSONMember("_change_type", .string(type)),
+        JSONMember("_record_id", .string("a0R0000000000\(id)AAA")),
+        JSONMember(isRead ? "_system_modstamp" : "_commit_timestamp", time),
+      ]
+      if isRead { members.append(JSONMember("_read_at", "2026-02-17T05:00:00.000Z")) }
+      return JSONValue(.object(members + values)).text(.compact)
+    }
+    // C is the field that was added.
+    let image = [JSONMember("A", "image")]
+    let read = [JSONMember("A", "read"), JSONMember("B", nil), JSONMember("C", "new")]
+    let reads = [
+      line(11, "SNAPSHOT", 40, read), line(12, "SNAPSHOT", 40, read),
+      line(13, "SNAPSHOT", 38, read), line(14, "SNAPSHOT", 20, read),
+    ]
+    let changes = [
+      line(11, "CREATE", 40, image),
+      line(12, "DELETE", 10), line(12, "UNDELETE", 40, image),
+      // Deleted before the first file.
+      line(13, "UNDELETE", 40, image),
+      // Deleted after the read.
+      line(14, "DELETE", 21), line(14, "UNDELETE", 40, image),
+    ]
+    var manifest = try stream.writeFile(
+      of: reads, to: self.directory.path, first: (1, 0), pass: .init(number: 1, request: 1))
+    manifest += try stream.writeFile(of: changes, to: self.directory.path, first: (1, 0))
+    try manifest.write(
+      toFile: "\(self.directory.path)/_manifest.ndjson", atomically: false, encoding: .utf8)
+    #expect(
+      try self.folded() == [
+        ["a0R000000000011AAA", false, false, "read", nil, "new"],
+        ["a0R000000000012AAA", false, false, "read", nil, "new"],
+        ["a0R000000000013AAA", false, false, "read", nil, "new"],
+        ["a0R000000000014AAA", false, false, "image", nil, nil],
+      ])
+  }
+
   @Test("A line that this program cannot have written is refused by file and line")
   func hostileLine() throws {
     var stream = RandomStream(seed: 3)

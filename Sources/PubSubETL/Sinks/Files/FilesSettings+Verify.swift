@@ -58,7 +58,7 @@ extension FilesSettings: VerifyingSink {
     return StagedVerification(
       try FilesVerification(
         of: subject, layout: output, horizon: scope.horizon, excluding: scope.excluded,
-        comparesStamps: scope.comparesStamps,
+        unread: scope.unread, comparesStamps: scope.comparesStamps,
         scratch: ScratchFiles(directory: paths.directory)),
       stages: stages)
   }

@@ -153,7 +153,7 @@ struct FilesStatus: SinkStatus {
     if let finishedAt = pass.finishedAt {
       return "all \(Phrase.count(pass.rowCount, "record")) read "
         + UTCTime.timestamp(milliseconds: finishedAt)
-        + Self.newColumns(pass)
+        + Self.missingColumns(pass)
         + (pass.refusedCount > 0
           ? ", \(ProgressLine.grouped(Int64(pass.refusedCount))) of them not exported" : "")
     }
@@ -167,20 +167,37 @@ struct FilesStatus: SinkStatus {
   }
 
   /// Columns that records lack until an event brings them.
-  private static func newColumns(_ pass: FilePass) -> String {
-    guard !pass.newer.isEmpty else { return "" }
-    let names = pass.newer.sorted { $0.key < $1.key }.map { name, time in
-      "\(name) since \(UTCTime.timestamp(milliseconds: time))"
+  private static func missingColumns(_ pass: FilePass) -> String {
+    var text = ""
+    if !pass.newer.isEmpty {
+      let names = pass.newer.sorted { $0.key < $1.key }.map { name, time in
+        "\(name) since \(UTCTime.timestamp(milliseconds: time))"
+      }
+      text +=
+        ", without columns that are newer (\(BlindFields.list(names))); run 'pubsub-etl snapshot' to "
+        + "read them"
     }
-    return ", without columns that are newer (\(BlindFields.list(names))); "
-      + "'pubsub-etl snapshot' reads them"
+    if !pass.unread.isEmpty {
+      text +=
+        ", without columns that could not be read (\(BlindFields.list(pass.unread.sorted()))); if "
+        + "the user may see them now, run 'pubsub-etl snapshot'"
+    }
+    return text
   }
 
   var remark: String? {
-    let unfinished = self.passes.values.filter { $0.finishedAt == nil }.map(\.entity).sorted()
-    guard !unfinished.isEmpty else { return nil }
-    return "sink '\(self.name)' is not complete: the copy of "
-      + "\(unfinished.joined(separator: ", ")) is under way"
+    let passes = self.passes.values.sorted { $0.entity < $1.entity }
+    let unfinished = passes.filter { $0.finishedAt == nil }.map(\.entity)
+    var reasons: [String] = []
+    if !unfinished.isEmpty {
+      reasons.append("the copy of \(unfinished.joined(separator: ", ")) is under way")
+    }
+    let lacking = passes.filter { !$0.newer.isEmpty }.map(\.entity)
+    if !lacking.isEmpty {
+      reasons.append("records of \(lacking.joined(separator: ", ")) lack newer columns")
+    }
+    guard !reasons.isEmpty else { return nil }
+    return "sink '\(self.name)' is not complete: \(reasons.joined(separator: ", and "))"
   }
 
   var json: JSONValue {
@@ -201,6 +218,7 @@ struct FilesStatus: SinkStatus {
             "finished_at": PipelineStatus.time(pass.finishedAt),
             "rows": .integer(pass.rowCount),
             "total": pass.total.map { .integer($0) } ?? nil,
+            "unread_columns": .array(pass.unread.sorted().map { .string($0) }),
             "newer_columns": JSONValue(
               .object(
                 pass.newer.sorted { $0.key < $1.key }.map {
