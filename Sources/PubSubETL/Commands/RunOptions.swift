@@ -105,8 +105,9 @@ struct RunOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Write a JSON report of the run to a file (replaced if it exists), a FIFO or a device, "
-        + "or to standard output with -, unless a sink writes there. A symbolic link is refused.",
+      "Write a JSON report of the run to a file, a FIFO or a device, or to standard output with -, "
+        + "unless a sink writes there. An earlier report is replaced; any other file, and a symbolic "
+        + "link, is refused.",
       valueName: "file"),
     completion: .file())
   var report: String?

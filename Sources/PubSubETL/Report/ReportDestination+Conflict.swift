@@ -1,7 +1,9 @@
 import Checkpoint
+import Glibc
 
 extension ReportDestination {
-  /// Checks that the report replaces nothing that the pipeline reads or keeps.
+  /// Checks that the report replaces nothing that the pipeline reads or keeps, and no other file
+  /// than an earlier report.
   ///
   /// - Throws: a sentence that names the file.
   func check(against configuration: PipelineConfiguration) throws(Failure) {
@@ -19,11 +21,28 @@ extension ReportDestination {
       Self.isInside(place, $0)
     }), Self.isOutput(name) {
       role = "\(directory) holds exported files"
+    } else if let obstacle = Self.obstacle(to: path) {
+      role = obstacle
     } else {
       return
     }
     throw Failure(
       description: "the report cannot be written to \(path), because \(role); name another file")
+  }
+
+  /// No report is longer.
+  private static let maxByteCount = 64 << 20
+
+  /// Why a file may not be replaced; nil for an earlier report, an empty file and a missing one.
+  private static func obstacle(to path: String) -> String? {
+    guard access(path, F_OK) == 0 else { return nil }
+    do throws(TextFile.ReadError) {
+      let text = try TextFile.read(path, limit: Self.maxByteCount)
+      if text.isEmpty || RunReport.isReport(text) { return nil }
+      return "it exists and is not a report of a run"
+    } catch {
+      return "it exists and \(error)"
+    }
   }
 
   /// The path without links, also of a file that does not exist.

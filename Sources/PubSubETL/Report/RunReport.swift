@@ -202,6 +202,7 @@ struct RunReport: Sendable {
       ]
     }
     return [
+      // `isReport` recognizes reports by some of these names.
       "pipeline": .string(self.pipeline),
       "file": .string(self.file),
       "version": .string(Program.version),
@@ -256,5 +257,13 @@ struct RunReport: Sendable {
         ]
       } ?? nil,
     ]
+  }
+
+  /// Whether a text is a report that some version of this program wrote.
+  static func isReport(_ text: [UInt8]) -> Bool {
+    guard let json = try? JSONValue(parsing: text) else { return false }
+    return json["pipeline"]?.string != nil && json["started_at"]?.string != nil
+      && json["exit_code"]?.integer != nil && json["reason"]?.string != nil
+      && json["topics"]?.array != nil
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import JSON
 import TestSupport
 import Testing
 
@@ -60,6 +61,36 @@ struct ReportDestinationTests {
       #expect(failure?.description.contains("name another file") == true, "\(path)")
     }
     for path in ["report.json", "state/report.json", "out/report.json"] { try check(path) }
+  }
+
+  @Test("A report replaces an earlier report or an empty file, and no other file")
+  func otherFiles() throws {
+    let sample = try SamplePipeline()
+    let configuration = try sample.load()
+    let report = RunReport(
+      pipeline: "other", file: "other.json", startedAt: 1, finishedAt: 2,
+      exitCode: .success, reason: "caught_up")
+    try sample.write(
+      PrintableText(json: report.json, hiding: SecretMask()).text, to: "earlier.json")
+    try sample.write("", to: "empty")
+    for path in ["earlier.json", "empty", "missing.json"] {
+      try ReportDestination("\(sample.base)/\(path)").check(against: configuration)
+    }
+    let others = [
+      "other.json": #"{"version": 1, "name": "other", "sinks": []}"#,
+      "_manifest.ndjson": "{\"name\": \"x\"}\n{\"name\": \"y\"}\n",
+      "env": "export SF_CLIENT_SECRET='s'\n",
+      "other.last-run.json": #"{"pid": 1, "report": \#(report.json.text(.compact))}"#,
+    ]
+    for (name, text) in others {
+      try sample.write(text, to: name)
+      let path = "\(sample.base)/\(name)"
+      let failure = #expect(throws: ReportDestination.Failure.self) {
+        try ReportDestination(path).check(against: configuration)
+      }
+      #expect(failure?.description.contains("\(path), because it exists") == true, "\(name)")
+      #expect(String(decoding: try TextFile.read(path), as: UTF8.self) == text)
+    }
   }
 
   @Test("A report file is created, then replaced as a whole, and no other file remains")
