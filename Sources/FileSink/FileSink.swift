@@ -136,7 +136,10 @@ public final class FileSink: CheckpointedSink {
   }
 
   /// - Parameter survey: a survey of this sink.
-  public func recover(_ survey: FileSurvey) throws { try self.store.recover(survey) }
+  public func recover(_ survey: FileSurvey) throws {
+    try self.store.recover(survey)
+    try self.store.renewViews()
+  }
 
   public func write(_ batch: RecordBatch) throws {
     guard !batch.events.isEmpty else { return }

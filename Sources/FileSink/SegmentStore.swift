@@ -165,6 +165,15 @@ final class SegmentStore {
     }
   }
 
+  /// Corrects the descriptions next to data that was moved here.
+  func renewViews() throws(FileSinkError) {
+    try self.attempt { () throws(FileSystemError) in
+      try ColumnCatalog(
+        directory: self.directory, pipeline: self.identity.pipeline, fileSystem: self.fileSystem
+      ).renewViews()
+    }
+  }
+
   /// Creates a relative directory, durable before a file in it is committed.
   private func makeDirectory(_ path: String) throws(FileSystemError) {
     guard !path.isEmpty, self.durableDirectories.insert(path).inserted else { return }

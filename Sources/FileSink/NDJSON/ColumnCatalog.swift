@@ -33,12 +33,26 @@ struct ColumnCatalog {
     _ layout: RecordLayout, isOfReads: Bool = false, entityDirectory: String
   ) throws(FileSystemError) {
     try self.fileSystem.makeDirectories("\(self.directory)/\(entityDirectory)")
-    let lock = try OpenFile(
-      "\(self.directory)/.catalog.lock", [.write, .create], on: self.fileSystem)
-    _ = try lock.lock(wait: true)
+    let lock = try self.lock()
     try self.update(layout, isOfReads, entityDirectory)
     // Keeps the lock until here; its deinitializer closes the descriptor.
     _ = consume lock
+  }
+
+  /// Rewrites views that an earlier version wrote, or that were moved, since they contain the path
+  /// of the directory.
+  func renewViews() throws(FileSystemError) {
+    guard try self.fileSystem.size(of: "\(self.directory)/\(Self.viewsName)") != nil else { return }
+    let lock = try self.lock()
+    try self.writeViews()
+    _ = consume lock
+  }
+
+  private func lock() throws(FileSystemError) -> OpenFile {
+    let lock = try OpenFile(
+      "\(self.directory)/.catalog.lock", [.write, .create], on: self.fileSystem)
+    _ = try lock.lock(wait: true)
+    return lock
   }
 
   private func update(
@@ -53,8 +67,13 @@ struct ColumnCatalog {
     entity.merge(layout, pipeline: self.pipeline, isOfReads: isOfReads)
     try self.replace(columnsPath, with: entity.text)
 
+    try EmptyFile(directory: self.directory, fileSystem: self.fileSystem)
+      .make(for: entityDirectory, layout.family)
+    try self.writeViews()
+  }
+
+  private func writeViews() throws(FileSystemError) {
     let empty = EmptyFile(directory: self.directory, fileSystem: self.fileSystem)
-    try empty.make(for: entityDirectory, layout.family)
     var entities: [DuckDBViews.Entity] = []
     for entry in try self.fileSystem.list(self.directory) ?? [] where entry.isDirectory {
       let path = "\(self.directory)/\(entry.name)/\(Self.columnsName)"

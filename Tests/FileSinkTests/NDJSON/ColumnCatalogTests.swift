@@ -31,6 +31,28 @@ struct ColumnCatalogTests {
       ] + columns)
   }
 
+  @Test("The next run corrects the path in the views of files that were moved")
+  func moved() throws {
+    let home = "\(self.directory.path)/new"
+    try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: false)
+    func run() throws {
+      let sink = FileSink(
+        FileSinkConfiguration(name: "files", directory: home, pipeline: "opps", org: "00D"))
+      try sink.recover(from: nil)
+    }
+    try run()
+    #expect(!FileManager.default.fileExists(atPath: "\(home)/_views.sql"))
+    let old = "\(self.directory.path)/old"
+    try ColumnCatalog(directory: old, pipeline: "opps").add(
+      self.layout("s1", [Column("Name", 16, .string)]), entityDirectory: "Opportunity")
+    try FileManager.default.removeItem(atPath: home)
+    try FileManager.default.moveItem(atPath: old, toPath: home)
+    #expect(try self.text("new/_views.sql").contains("\(old)/"))
+    try run()
+    let views = try self.text("new/_views.sql")
+    #expect(views.contains("'\(home)/") && !views.contains("\(old)/"))
+  }
+
   @Test("The catalog lists columns with name, type, Salesforce type and first schema")
   func columns() throws {
     try self.catalog.add(
