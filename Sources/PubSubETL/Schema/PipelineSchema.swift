@@ -94,7 +94,8 @@ enum PipelineSchema {
       .optional(
         "max", .reference("integer"),
         "Number of dead letters that a run may write and still succeed; default: 0, or any number "
-          + "if max_ratio is set."),
+          + "if max_ratio is set. A run stores all letters of a commit before it ends with 65, so there "
+          + "may be more."),
       .optional(
         "max_ratio", .oneOf([.fraction(), .reference("variable")]),
         "Share of a run's events, from 0 to 1, that may become dead letters; it counts from "
