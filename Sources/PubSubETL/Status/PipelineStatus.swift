@@ -114,8 +114,8 @@ extension PipelineStatus {
       self.add(
         .tryAgain, "killed",
         "the run started at \(UTCTime.timestamp(milliseconds: takenAt)) ended without "
-          + "recording a result: it was killed, or the machine went down; the next run resumes "
-          + "where it stopped")
+          + "recording a result: it was killed, the machine went down, or its disk was full; the next "
+          + "run resumes where it stopped")
     } else if let lastRun, lastRun.exitCode != 0 {
       let message = lastRun.message.map { ": \($0)" } ?? ""
       self.problems.append(
