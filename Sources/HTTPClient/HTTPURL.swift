@@ -58,11 +58,11 @@ struct HTTPURL {
 
   /// For messages: neither query nor fragment nor a user with password.
   static func withoutQuery(_ url: String) -> String {
-    let text = url.prefix { $0 != "?" && $0 != "#" }
-    guard let scheme = text.firstRange(of: "://") else { return "(malformed URL)" }
-    let rest = text[scheme.upperBound...]
-    // Anywhere: an unescaped password may hold the characters that end an authority.
-    guard let at = rest.lastIndex(of: "@") else { return String(text) }
-    return text[..<scheme.upperBound] + "<redacted>" + rest[at...]
+    guard let scheme = url.firstRange(of: "://") else { return "(malformed URL)" }
+    let rest = url[scheme.upperBound...]
+    // Anywhere: an unescaped password may hold the characters that end an authority or a path.
+    let at = rest.lastIndex(of: "@")
+    let shown = rest[(at ?? rest.startIndex)...].prefix { $0 != "?" && $0 != "#" }
+    return "\(url[..<scheme.upperBound])\(at == nil ? "" : "<redacted>")\(shown)"
   }
 }

@@ -69,6 +69,11 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
       if !authority.contains("@"), rest.contains("@") {
         return "the user or password contains '/'; write it as %2F in a URL"
       }
+      // The rest of a password with '/' and '?'. '@' begins the name of an abstract socket.
+      for host in (options["host"] ?? "").split(separator: ",") where host.dropFirst().contains("@")
+      {
+        return "the host contains '@'; write special characters of a password as %XX in a URL"
+      }
     }
     for port in (options["port"] ?? "").split(separator: ",") {
       guard let number = Int(port), (1...65535).contains(number) else {

@@ -145,6 +145,14 @@ struct HTTPClientTests {
     try HTTPRequest(.get, url).checkURL()
   }
 
+  @Test(
+    "A request prints no part of a password, whatever its characters",
+    arguments: ["hid/den", "hid@den", "hid?den", "hid#den", "hid/den@hid?den#hid"])
+  func passwords(_ password: String) {
+    let text = "\(HTTPRequest(.get, "https://etl:\(password)@example.test/path?hid"))"
+    #expect(text == "GET https://<redacted>@example.test/path")
+  }
+
   @Test("Headers with line ends are refused") func lineEnds() async throws {
     for value in ["a\r\nX: y", "a\nb", "a\u{0}b"] {
       let error = try await self.error(
@@ -197,7 +205,7 @@ struct HTTPClientTLSTests {
     }
   }
 
-  @Test("A machine without certificates is told so, and not to check tls.ca_file")
+  @Test("Without certificates, the message says so and does not advise to check tls.ca_file")
   func emptyStore() async throws {
     for directory in [nil, "/no/such", "/etc/ssl/certs"] {
       let environment = EnvironmentOverride([

@@ -19,8 +19,19 @@ final class SecretMask: Sendable {
 
   static let replacement = "<redacted>"
 
-  /// Shorter ones occur in any text by chance, which would only tell where.
+  /// Shorter ones occur in any text by chance, which would only show where.
   private static let shortest = 4
+
+  /// A shorter one is hidden only as a word of its own: "word" is not a part of "password".
+  private static let shortestWithinWords = 8
+
+  /// Weak passwords are names of folders, too. A longer one is no such name.
+  private static let longestInPaths = 15
+
+  /// Words of our own messages. A gap in place of one would reveal the secret.
+  private static let ownWords = Set(
+    ["database", "host", "password", "port", "postgres", "postgresql", "pubsub-etl", "user"]
+      .map { Array($0.utf8) })
 
   func add(_ secret: String) {
     // As a peer may quote it, which was sent it in a URL or in JSON.
@@ -118,18 +129,58 @@ final class SecretMask: Sendable {
     _ secret: [UInt8], from count: Int, in text: UnsafeRawBufferPointer
   ) -> String? {
     var result: [UInt8] = []
-    var end = 0
-    while let start = Self.offset(of: secret, count: count, in: text, from: end) {
-      result += text[end..<start]
-      result += Self.replacement.utf8
-      end = start + count
+    var (copied, from) = (0, 0)
+    while let start = Self.offset(of: secret, count: count, in: text, from: from) {
+      var end = start + count
       while end < text.count, end - start < secret.count, text[end] == secret[end - start] {
         end += 1
       }
+      from = end
+      guard !Self.isByChance(start..<end, in: text) else { continue }
+      result += text[copied..<start]
+      result += Self.replacement.utf8
+      copied = end
     }
-    guard end > 0 else { return nil }
-    result += text[end...]
+    guard copied > 0 else { return nil }
+    result += text[copied...]
     return String(decoding: result, as: UTF8.self)
+  }
+
+  /// Whether bytes that equal a secret are part of a longer word or of a path, or a word of ours.
+  private static func isByChance(_ range: Range<Int>, in text: UnsafeRawBufferPointer) -> Bool {
+    guard range.count <= Self.longestInPaths else { return false }
+    func end(_ end: Int, while isPart: (UInt8) -> Bool) -> Int {
+      text[end...].firstIndex { !isPart($0) } ?? text.count
+    }
+    func start(_ start: Int, while isPart: (UInt8) -> Bool) -> Int {
+      text[..<start].lastIndex { !isPart($0) }.map { $0 + 1 } ?? 0
+    }
+    let word =
+      start(range.lowerBound, while: Self.isWord)..<end(range.upperBound, while: Self.isWord)
+    if range.count < Self.shortestWithinWords, word != range { return true }
+    if Self.ownWords.contains(Array(text[word])) { return true }
+    let path = start(word.lowerBound, while: Self.isPath)..<end(word.upperBound, while: Self.isPath)
+    let around = [
+      text[path.lowerBound..<range.lowerBound], text[range.upperBound..<path.upperBound],
+    ]
+    guard around.contains(where: { $0.contains(UInt8(ascii: "/")) }) else { return false }
+    // A piece of a URL is no path: its scheme precedes it, or a host or an escape follows.
+    let isURL = path.lowerBound > 0 && text[path.lowerBound - 1] == UInt8(ascii: ":")
+    let isCut = path.upperBound < text.count && "@%".utf8.contains(text[path.upperBound])
+    return !isURL && !isCut
+  }
+
+  private static func isWord(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"):
+      true
+    default: false
+    }
+  }
+
+  private static func isPath(_ byte: UInt8) -> Bool {
+    Self.isWord(byte) || byte == UInt8(ascii: "/") || byte == UInt8(ascii: ".") || byte >= 0x80
   }
 
   private static func offset(

@@ -49,13 +49,41 @@ struct SecretMaskTests {
     arguments: ["\u{301}", "\u{200D}x", "\u{FE0F}", "\n", "\r\n", "é", "c", "\u{0}"])
   func neighbors(neighbor: String) {
     let mask = SecretMask()
-    mask.add("c4nary\r")
-    mask.add("se\u{301}crét")
+    mask.add("c4nary89\r")
+    mask.add("se\u{301}crét89")
     #expect(
-      mask.redacted("a\(neighbor)c4nary\r\(neighbor)se\u{301}crét\(neighbor)")
+      mask.redacted("a\(neighbor)c4nary89\r\(neighbor)se\u{301}crét89\(neighbor)")
         == "a\(neighbor)<redacted>\(neighbor)<redacted>\(neighbor)")
-    #expect(mask.redacted("c4nary\rc4nary\r") == "<redacted><redacted>")
+    #expect(mask.redacted("c4nary89\rc4nary89\r") == "<redacted><redacted>")
     #expect(mask.redacted("") == "")
+  }
+
+  @Test(
+    "A word of a message or a part of a path that equals a short secret is shown",
+    arguments: [
+      ("word", "the user or password contains '@'"), ("pass", "the user or password contains '/'"),
+      ("password", "the user or password contains '@'"), ("state", "files in /srv/etl/state"),
+      ("word", "/tmp/words-url/word.json:1:2: unknown key"), ("opps", "files in out/opps/2026"),
+      ("pubsub-etl", "/var/lib/pubsub-etl is not a directory"),
+      ("pubsub-etl-7a9c31", "run 'pubsub-etl run'"),
+    ])
+  func chance(secret: String, text: String) {
+    let mask = SecretMask()
+    mask.add(passwordsOf: "postgresql://u:\(secret)@h/d")
+    mask.add(secret)
+    #expect(mask.redacted(text) == text)
+  }
+
+  @Test(
+    "A short secret is hidden in a quoted URL and as a word of its own",
+    arguments: [
+      #"could not translate host name "word@db" to address"#, "http://word@db/x", "etl:word@db",
+      "12/word@db", "/12/word%40db", "invalid token: word", "'word'", "word",
+    ])
+  func words(text: String) {
+    let mask = SecretMask()
+    mask.add("word")
+    #expect(mask.redacted(text) == text.replacing("word", with: "<redacted>"))
   }
 
   /// Services and proxies quote what they were sent, and every limit of a message may divide it.
@@ -119,6 +147,10 @@ struct SecretMaskTests {
       ("\"type\": \"files\"", "\"type\": \"postgres\", \"url\": \"postgresql://e:top@c4nary@h/d\""),
       ("\"type\": \"files\"", "\"type\": \"postgres\", \"url\": \"postgresql://e:c4nary/x@h/d\""),
       ("\"type\": \"files\"", "\"type\": \"postgres\", \"url\": \"postgresql://e:c4nary\""),
+      (
+        "\"type\": \"files\"",
+        "\"type\": \"postgres\", \"url\": \"postgresql://e:1/c4nary?host=c4nary@h/d\""
+      ),
     ])
   func mistakes(part: String, replacement: String) throws {
     let sample = try SamplePipeline()
@@ -153,6 +185,7 @@ struct DatabaseURLTests {
     arguments: [
       ("postgresql://etl:top@SECRET@host/db", "%40"), ("postgres://a:b@c@d", "%40"),
       ("postgresql://etl:a/SECRET@host/db", "%2F"), ("postgresql://etl:SECRET", "port"),
+      ("postgresql://etl:1/a?host=SECRET@host/db", "%XX"),
       ("postgresql://h:99999/db", "port"), ("nonsense", "libpq"),
     ])
   func refuses(url: String, remedy: String) {
@@ -166,7 +199,7 @@ struct DatabaseURLTests {
     arguments: [
       "", "postgresql://", "postgresql://etl:p%40ss@host:5432/db?sslmode=verify-full",
       "postgresql://a@h1:1,h2:2/db", "postgresql://[::1]:5432/db",
-      "postgres:///db?host=/run&user=a@b",
+      "postgres:///db?host=/run&user=a@b", "postgres:///db?host=@abstract,@other",
       "host=h password='a b@c/d' dbname=d",
     ])
   func accepts(url: String) {
