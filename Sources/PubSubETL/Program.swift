@@ -16,6 +16,9 @@ enum Main {
     guard let arguments = ProcessArguments.afterName else {
       Self.end(.internal, ProcessArguments.missing)
     }
+    if let unknown = UnknownSubcommand.message(in: arguments, of: Program.self) {
+      Self.end(.usage, unknown)
+    }
     guard RuntimeThreads.canBeWatched else {
       Self.end(.configuration, RuntimeThreads.unwatched)
     }

@@ -64,6 +64,31 @@ struct RunOptionsTests {
     #expect(!message.contains("hidden"))
   }
 
+  @Test(
+    "An unknown subcommand is named with the nearest one and the list",
+    arguments: [
+      (["runn", "x.json"], "'runn' of 'pubsub-etl'. Did you mean 'run'? Known: run, check, "),
+      (["frob", "--json"], "'frob' of 'pubsub-etl'. Known: run, check, "),
+      (
+        ["checkpoint", "sho"], "'sho' of 'pubsub-etl checkpoint'. Did you mean 'show'? Known: show"
+      ),
+      (["dead-letters", "lists"], "Did you mean 'list'?"),
+    ])
+  func unknownSubcommands(arguments: [String], words: String) {
+    let message = UnknownSubcommand.message(in: arguments, of: Program.self)
+    #expect(message?.contains(words) == true, "\(message ?? "")")
+  }
+
+  @Test(
+    "Known subcommands, help and options are left to the argument parser",
+    arguments: [
+      [], ["--version"], ["help", "runn"], ["run", "frob"], ["checkpoint"], ["checkpoint", "show"],
+      ["checkpoint", "help", "sho"], ["checkpoint", "--help"], ["pipeline-schema"],
+    ])
+  func knownSubcommands(arguments: [String]) {
+    #expect(UnknownSubcommand.message(in: arguments, of: Program.self) == nil)
+  }
+
   @Test("Exit codes are those listed on the page ExitCodes")
   func exitCodes() {
     #expect(
