@@ -36,6 +36,8 @@ struct ObjectVerification {
 
   /// Readings of what differs.
   private static let rounds = 2
+  /// A shorter wait between readings needs no remark.
+  private static let remarkedWait = Duration.seconds(1)
   /// Indexes in `reader.objects`.
   private static let (values, listing) = (0, 1)
 
@@ -156,6 +158,12 @@ struct ObjectVerification {
         inRound: round, after: last, limit: RESTClient.maxRetrievedRecords)
       guard let end = ids.last else { return }
       if last.isEmpty {
+        if self.visibilityWait >= Self.remarkedWait {
+          self.remark(
+            "some records of \(self.entity) differ; reading them again in "
+              + "\(Phrase.duration(self.visibilityWait)), because changes may be in flight "
+              + "(\(round) of \(Self.rounds))")
+        }
         try await ProcessClock.sleep(for: self.visibilityWait)
         try self.verification.lookAgain()
       }

@@ -294,6 +294,12 @@ class Proof:
 
     def check_planted(self, planted):
         tables, report = self.verify("--full", code=65)
+        if self.arguments.visibility_wait >= 1:
+            with open(self.work + "/stderr", encoding="utf-8") as file:
+                remarks = file.read()
+            for turn in ("(1 of 2)", "(2 of 2)"):
+                if "some records of Account differ; reading them again in " not in remarks or turn not in remarks:
+                    sys.exit("no word of the wait %s: %s" % (turn, remarks))
         total = 0
         for name, wanted in planted.items():
             table = tables[name]
