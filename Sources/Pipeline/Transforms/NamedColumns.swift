@@ -12,6 +12,8 @@ public struct NamedColumns: Sendable, Equatable {
   public var isAllowed: Bool
   /// Names that schemas have had, for suggestions.
   public var known: Set<String>
+  /// The stages before this one without which a name would be matched: `stage drop (stages[0])`.
+  public var removedBy: [String: String] = [:]
   /// The place of a name in a stage with expressions: `line 1, column 12`.
   public var places: [String: String] = [:]
 

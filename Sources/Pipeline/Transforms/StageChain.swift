@@ -15,6 +15,8 @@ public final class StageChain {
   /// Rows that stages have removed since this was last taken.
   private var leftOutCount = 0
   private var refusals = StageRefusals()
+  /// The last stage after which a column's name was gone, by name.
+  private var removals: [String: Int] = [:]
   /// Receives every batch before the first stage and after each stage.
   package weak var observer: (any StageObserver)?
 
@@ -188,8 +190,17 @@ public final class StageChain {
     self.stages.enumerated().compactMap { index, stage in
       var columns = stage.namedColumns
       columns?.stage = self.place(ofStage: index)
+      for name in columns?.unmatched ?? [] {
+        guard let remover = self.removals[name], remover < index else { continue }
+        columns?.removedBy[name] = self.name(ofStage: remover)
+      }
       return columns
     }
+  }
+
+  /// The stage that removes or renames a column that some layout had: `stage drop (stages[0])`.
+  public func remover(of column: String) -> String? {
+    self.removals[column].map(self.name(ofStage:))
   }
 
   /// Whether there was any layout.
@@ -202,11 +213,19 @@ public final class StageChain {
     }
     try input.checkNames(stage: "decode")
     var outputs: [RecordLayout] = []
-    for stage in self.stages {
-      outputs.append(try stage.layout(for: outputs.last ?? input))
+    for (index, stage) in self.stages.enumerated() {
+      let before = outputs.last ?? input
+      let after = try stage.layout(for: before)
+      outputs.append(after)
+      self.noteRemovals(by: index, before, after)
     }
     self.paths.insert(outputs, for: input)
     return outputs
+  }
+
+  private func noteRemovals(by stage: Int, _ before: RecordLayout, _ after: RecordLayout) {
+    let lost = Set(before.columns.map(\.name)).subtracting(after.columns.map(\.name))
+    for name in lost { self.removals[name] = stage }
   }
 }
 

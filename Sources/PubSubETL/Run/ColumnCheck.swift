@@ -22,7 +22,7 @@ struct ColumnCheck {
   ) throws {
     for layout in planned.inputs { try stages.show(layout) }
     self.unknown = planned.unknown
-    var mistakes: [String] = []
+    var mistakes: [RunStages.Finding] = []
     // A channel's schemas are known only from its events, so it may still have the column.
     for finding in stages.findings() where planned.unknown.isEmpty {
       // A mask that no longer matches would let the field be exported under its new name.
@@ -31,7 +31,7 @@ struct ColumnCheck {
           "\(finding.description) is not in any current schema but was in an earlier one; if "
             + "the field was renamed in the org, use its new name in the pipeline file")
       } else {
-        mistakes.append(finding.description)
+        mistakes.append(finding)
       }
     }
     if let unknown = stages.unknownClassifications.first {
@@ -46,10 +46,8 @@ struct ColumnCheck {
     guard mistakes.isEmpty else {
       throw RunFailure(
         .configuration, reason: "stages",
-        mistakes.map { "\($0) is not in any schema of this pipeline's topics" }.joined(
-          separator: "; ")
-          + "; correct the name" + (mistakes.count == 1 ? "" : "s")
-          + ", or set \"missing\" to \"ignore\" in the stage")
+        mistakes.map { $0.sentence(schemas: "of this pipeline's topics") }.joined(separator: "; ")
+          + "; \(RunStages.Finding.remedy(mistakes))")
     }
   }
 
@@ -61,7 +59,7 @@ struct ColumnCheck {
     guard stages.hasSeenLayouts else { return [] }
     return stages.findings()
       .filter { !(earlier[$0.key]?.contains($0.name) ?? false) }
-      .map { "\($0.description) is in no schema of this run; check the spelling" }
+      .map { "\($0.sentence(schemas: "of this run")); \(RunStages.Finding.remedy([$0]))" }
   }
 }
 

@@ -138,8 +138,24 @@ struct RunStages {
     var name: String
     /// Whether the stage hides what it names.
     var isOfMask: Bool
-    /// `stage drop (stages[0]): column 'Emial' (nearest: Email)`
+    /// `stage drop (stages[0]): 'Emial' (nearest: Email)`
     var description: String
+    /// The stage before that removes or renames the column: `stage drop (stages[0])`.
+    var removedBy: String?
+
+    /// What is wrong, and where a schema was looked for: `of this run`.
+    func sentence(schemas: String) -> String {
+      self.removedBy.map { "\(self.description) does not reach it: \($0) removes or renames it" }
+        ?? "\(self.description) is not in any schema \(schemas)"
+    }
+
+    /// What to change about all of them.
+    static func remedy(_ findings: [Self]) -> String {
+      let isMisspelled = findings.contains { $0.removedBy == nil }
+      let change =
+        isMisspelled ? "correct the name\(findings.count == 1 ? "" : "s")" : "reorder the stages"
+      return "\(change), or set \"missing\" to \"ignore\" in the stage"
+    }
   }
 
   /// Findings that the configuration does not allow.
@@ -151,9 +167,11 @@ struct RunStages {
         let what =
           columns.isOfStage
           ? "\(sink)stage \(columns.type) (stages[\(columns.stage)])" : "\(sink)\(columns.type)"
+        let earlier = place.isEmpty ? nil : self.pipeline.remover(of: name)
         return Finding(
           key: place + columns.type, name: name, isOfMask: columns.type == Mask.type,
-          description: "\(what): \(columns.description(of: name))")
+          description: "\(what): \(columns.description(of: name))",
+          removedBy: columns.removedBy[name] ?? earlier)
       }
     }
   }

@@ -28,15 +28,15 @@ extension PipelineTestFile {
       TopicName.isChannel(topic) || !seen.contains { $0.topic == topic }
     }
     guard untold.isEmpty else {
-      return findings.map { "\($0.description) is in no schema of the cases; check the spelling" }
+      return findings.map { finding in
+        "\(finding.sentence(schemas: "of the cases")); \(RunStages.Finding.remedy([finding]))"
+      }
     }
     throw RunFailure(
       .configuration, reason: "stages",
       "\(self.configuration.file): "
-        + findings.map { "\($0.description) is not in any schema of the cases" }
-        .joined(separator: "; ")
-        + "; correct the name\(findings.count == 1 ? "" : "s"), or set \"missing\" to \"ignore\" "
-        + "in the stage")
+        + findings.map { $0.sentence(schemas: "of the cases") }.joined(separator: "; ")
+        + "; \(RunStages.Finding.remedy(findings))")
   }
 
   private struct SchemaOfTopic: Hashable {

@@ -75,7 +75,7 @@ def main():
              "'BillingAddress_City' (nearest: BillingAddress")
         case("a name of one topic", [ACCOUNT, OPPORTUNITY], [FLATTEN, {"type": "drop", "columns": ["StageName"]}], 0)
         case("ignored", [OPPORTUNITY], [{**DROP, "missing": "ignore"}], 0)
-        case("a channel", [CHANNEL], [DROP], 0, "'Amuont'", "in no schema of this run")
+        case("a channel", [CHANNEL], [DROP], 0, "'Amuont'", "not in any schema of this run")
         print(json.dumps({"cases": case.number}))
 
 

@@ -101,9 +101,20 @@ struct ColumnCheckTests {
     // `Email` is the path of the field that is called mail now.
     #expect(
       text?.hasPrefix(
-        "sink 'f', stage drop (stages[0]): 'Email' (nearest: mail) is not in any schema of "
-          + "this pipeline's topics; sink 'postgres', column_types: 'Contact.Fax'") == true,
+        "sink 'f', stage drop (stages[0]): 'Email' (nearest: mail) does not reach it: stage rename "
+          + "(stages[0]) removes or renames it; sink 'postgres', column_types: 'Contact.Fax'")
+        == true,
       "\(text ?? "")")
+  }
+
+  @Test("A name that an earlier stage removes is reported with that stage")
+  func removed() throws {
+    let stages = try self.stages(
+      #"{"type":"drop","columns":["Email"]},{"type":"rename","columns":{"Email":"mail"}}"#)
+    #expect(
+      self.refusal(stages, self.planned([self.layout("Contact", Self.contact)]))
+        == "stage rename (stages[1]): 'Email' does not reach it: stage drop (stages[0]) removes or "
+        + "renames it; reorder the stages, or set \"missing\" to \"ignore\" in the stage")
   }
 
   @Test("A name that a channel may bring is accepted, and reported at the end if it did not occur")
@@ -114,8 +125,8 @@ struct ColumnCheckTests {
     try stages.show(self.layout("Contact", Self.contact))
     #expect(
       ColumnCheck.warnings(atEndOf: stages, earlier: [:]) == [
-        "stage drop (stages[0]): 'Emial' (nearest: Email) is in no schema of this run; check "
-          + "the spelling"
+        "stage drop (stages[0]): 'Emial' (nearest: Email) is not in any schema of this run; correct "
+          + "the name, or set \"missing\" to \"ignore\" in the stage"
       ])
     // In an earlier run there was one.
     #expect(ColumnCheck.warnings(atEndOf: stages, earlier: ["drop": ["Emial"]]) == [])
