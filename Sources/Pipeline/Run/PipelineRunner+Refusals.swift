@@ -10,9 +10,12 @@ extension PipelineRunner {
     self.topics[topic].refused(failure, until: delay.map { now + $0 })
     self.statistics.topics[topic].refusal = failure
     self.statistics.topics[topic].retries += 1
-    self.onNote?(
-      .refused(topic: self.topics[topic].topic.name, failure, retryAfter: delay))
-    if self.topics.allSatisfy({ $0.state != .running }) { self.decide(.failed(failure)) }
+    let isLast = self.topics.allSatisfy { $0.state != .running }
+    // The failure of the last topic is what the run ends with.
+    if delay != nil || !isLast {
+      self.onNote?(.refused(topic: self.topics[topic].topic.name, failure, retryAfter: delay))
+    }
+    if isLast { self.decide(.failed(failure)) }
   }
 
   /// Requests topics again whose retry time has come.

@@ -8,8 +8,8 @@ public enum RunNote: Sendable {
   case answered(topic: String)
   /// The topic's schemas have arrived after failed attempts.
   case schemasFetched(topic: String)
-  /// The service refuses a topic; the others continue. The topic is requested again after
-  /// `retryAfter`, or, if nil, by the next run.
+  /// The service refuses a topic, which is requested again after `retryAfter`; or, if nil, by the
+  /// next run, while this one exports the others.
   case refused(topic: String, SourceFailure, retryAfter: Duration?)
   /// The stream of a topic was closed because a sink is unavailable; it will be reopened later.
   case heldBack(topic: String)

@@ -125,14 +125,27 @@ extension PubSubError {
     return error.failure(.refused, options: options)
   }
 
+  /// The topic that the call was about, which the message names; empty if it names none.
+  private var topic: String {
+    let words = self.message.split { $0.isWhitespace || $0 == ":" }
+    return words.first { TopicName.isValid(String($0)) }.map { String($0) } ?? ""
+  }
+
+  private static func existence(of topic: String) -> String {
+    if TopicName.isChannel(topic), topic != TopicName.allChanges { return "the channel exists" }
+    return TopicName.hasPlatformEvents(topic)
+      ? "the platform event exists" : "the object is selected for Change Data Capture"
+  }
+
   /// What to do about it, as the end of a message; empty where the message says it.
   package func advice(managed: ManagedSubscription.Record? = nil) -> String {
     switch self.serviceCode {
     case ServiceErrorCode.topicNotFound:
-      "; check the spelling (topics are case sensitive) and that the entity is selected for "
-        + "Change Data Capture"
+      "; check the spelling (topics are case sensitive) and that \(Self.existence(of: self.topic))"
     case ServiceErrorCode.cannotSubscribe:
-      "; the run-as user needs View All on the object"
+      TopicName.hasPlatformEvents(self.topic)
+        ? "; the run-as user needs Read on the platform event"
+        : "; the run-as user needs View All on the object"
     case ServiceErrorCode.replayIDCorrupted, ServiceErrorCode.replayIDValidationFailed:
       "; the stored position is older than the 72 h the service keeps, or belongs to another "
         + "org" + Self.cause(managed) + ". Events may have been lost: re-read the objects, "

@@ -71,9 +71,13 @@ import Testing
     if follows { harness.configuration.until = .forever }
     let source = self.source(refusals: .max)
     source.refusesAll = true
+    var noteCount = 0
+    harness.onNote = { if case .refused = $0 { noteCount += 1 } }
     let outcome = try await harness.run(source)
     guard case .failed(let failure) = outcome else { return #expect(Bool(false), "\(outcome)") }
     #expect(failure.disposition == .refused)
     #expect(harness.statistics?.topics.allSatisfy { $0.refusal != nil } == true)
+    // No other topic is exported after the last refusal.
+    #expect(noteCount == (follows ? 2 : 1))
   }
 }

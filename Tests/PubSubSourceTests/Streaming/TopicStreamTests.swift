@@ -214,6 +214,25 @@ import Testing
     }
   }
 
+  @Test(
+    "The advice about an unknown or refused topic suits its kind",
+    arguments: [
+      ("/data/AccountChangeEvent", "the object is selected for Change Data Capture", "View All"),
+      ("/data/ChangeEvents", "the object is selected for Change Data Capture", "View All"),
+      ("/data/Sales__chn", "the channel exists", "View All"),
+      ("/event/Order__e", "the platform event exists", "Read on the platform event"),
+      ("/event/Orders__chn", "the channel exists", "Read on the platform event"),
+    ])
+  func advice(topic: String, existence: String, right: String) {
+    func advice(_ code: ServiceErrorCode) -> String {
+      PubSubError(
+        .service, status: .notFound, serviceCode: code, "Subscribe to \(topic): NOT_FOUND no topic"
+      ).advice()
+    }
+    #expect(advice(.topicNotFound).hasSuffix("case sensitive) and that \(existence)"))
+    #expect(advice(.cannotSubscribe).contains(right))
+  }
+
   @Test("A service whose protection was triggered gets no call for 30 s")
   func protection() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
