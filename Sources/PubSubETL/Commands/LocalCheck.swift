@@ -12,22 +12,25 @@ enum LocalCheck {
   /// A line per thing that is wrong, with the code that `run` would end with; nothing is made.
   static func failures(_ configuration: PipelineConfiguration) -> [RunFailure] {
     var failures: [RunFailure] = []
-    let directory = configuration.checkpoint.directory
-    if let reason = Self.obstacle(to: directory) ?? Self.lack(of: directory) {
-      failures.append(
-        RunFailure(
-          .output, reason: "unwritable",
-          "the state directory, \(directory), cannot be used: \(reason)"))
-    }
+    if let failure = Self.stateFailure(configuration) { failures.append(failure) }
     failures += configuration.sinks.flatMap { $0.localFailures() }
     // What cannot be used cannot be read either, and one reason is enough.
-    if Self.obstacle(to: directory) != nil { return failures }
+    if Self.obstacle(to: configuration.checkpoint.directory) != nil { return failures }
     do {
       try Self.checkPositions(configuration)
     } catch {
       failures.append(RunFailure(error))
     }
     return failures
+  }
+
+  /// Why the state directory cannot be written to; nil when it can.
+  static func stateFailure(_ configuration: PipelineConfiguration) -> RunFailure? {
+    let directory = configuration.checkpoint.directory
+    return (Self.obstacle(to: directory) ?? Self.lack(of: directory)).map {
+      RunFailure(
+        .output, reason: "unwritable", "the state directory, \(directory), cannot be used: \($0)")
+    }
   }
 
   /// What matters only when an event cannot be decoded, or a login replaces its token.

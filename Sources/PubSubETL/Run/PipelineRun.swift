@@ -76,7 +76,7 @@ final class PipelineRun {
     }
   }
 
-  /// Failures that also occur when the org was moved and its streams began anew.
+  /// Failures that also occur when the org was moved and its streams started again.
   private static let streamFaults: Set<String> = [
     "other_stream", "subscription_fetch_replayid_corrupted",
   ]
@@ -111,6 +111,8 @@ final class PipelineRun {
     let deadline = self.interruption.deadline
     let store = try await self.lockedStore(until: deadline)
     self.hasLock = true
+    // The lock needs no permission to write; without this check, the first commit would fail.
+    if let failure = LocalCheck.stateFailure(self.configuration) { throw failure }
     self.tellStatus()
     defer { WaitingRecord.remove(self.configuration.statePaths) }
     let document = try store.load()

@@ -80,6 +80,7 @@ class Proof:
             self.changed()
             self.loader()
             self.unwritable()
+            self.unwritable_state()
             result["lines of the journal"] = self.journal()
             result["lines of two pipelines"] = self.renamed()
         print(json.dumps(result))
@@ -168,6 +169,20 @@ class Proof:
             self.expect(text, directory)
         if os.listdir(directory):
             sys.exit("the directory without write permission has %s" % os.listdir(directory))
+
+    def unwritable_state(self):
+        """The lock of an earlier run can be taken, and no commit could be stored: found before the login."""
+        state = self.work + "/state"
+        os.chmod(state, 0o500)
+        unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+        login = self.document["source"]["org"]["auth"]["login_url"]
+        self.document["source"]["org"]["auth"]["login_url"] = "http://127.0.0.1:1"
+        self.write()
+        self.expect(self.command("run", code=74, prefix=unprivileged), "the state directory", state)
+        self.document["source"]["org"]["auth"]["login_url"] = login
+        self.write()
+        os.chmod(state, 0o755)
+        self.command("run")
 
     def journal(self):
         with open(self.work + "/state/opps.journal.ndjson", encoding="utf-8") as file:
