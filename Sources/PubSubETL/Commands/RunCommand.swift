@@ -16,7 +16,7 @@ struct RunCommand: AsyncParsableCommand {
       With --dry-run, prints what the pipeline makes of a few real events, after each stage and for \
       each sink, as text on a terminal and as NDJSON otherwise. Nothing is stored; the exit code is 65 \
       if an event would be a dead letter.
-      Exit codes: 0 done; 64 command line; 65 data or position: an unusable replay ID, lost \
+      Exit codes: 0 done, or --max-duration while records arrived; 64 command line; 65 data or position: an unusable replay ID, lost \
       state, too many dead letters, or anything named in run.fail_on; 69 service, login or \
       database unavailable; 70 a defect of this program; 74 files, checkpoint or report cannot be \
       written; 75 try again: another run, quota, --max-duration or a first signal before the stream \

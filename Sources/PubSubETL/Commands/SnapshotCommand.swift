@@ -7,13 +7,11 @@ struct SnapshotCommand: AsyncParsableCommand {
     abstract: "Reads every record of the pipeline's objects again, and exports events meanwhile.",
     discussion: """
       For tables and files that have changes only, after a restore of the database, or to find \
-      deletions that gave no event (in tables). A run of the pipeline with everything that belongs to \
-      it, until all records are there and the stream is caught up. Needs a postgres or a files sink. \
-      If it is stopped, the next run goes on with it; if --max-duration ends it, the exit code is 0 as \
-      for run, and 'status' tells what is missing.
+      deletions that gave no event (in tables). Runs the whole pipeline until every record has been \
+      read and the stream is caught up. Needs a postgres or a files sink. If it is stopped, the next \
+      run resumes it. With --max-duration, 'status' shows what is missing.
       Exit codes: those of run; 64 also for an object that the pipeline does not have, and for a \
-      condition that the org refuses; 75 also \
-      while another run is in progress.
+      condition that the org refuses; 75 also while another run is in progress.
       """)
 
   @OptionGroup var options: RunOptions
