@@ -5,8 +5,8 @@ internal import SimulatedOrg
 
 /// One start of the real program by the rehearsed crontab.
 final class ExporterRun {
-  /// A run that takes longer, on the clock on the wall, has lost its way.
-  private static let patience: TimeInterval = 300
+  /// A run that takes longer, in real time, is stuck.
+  private static let patience = Duration.seconds(300)
 
   let number: Int
   /// Epoch milliseconds of the rehearsal.
@@ -14,7 +14,7 @@ final class ExporterRun {
   private let process = Process()
   private let errorPath: String
   private let reportPath: String
-  private let begun = Date()
+  private let begun = ContinuousClock.now
 
   struct Result {
     var exitCode: Int32
@@ -61,9 +61,11 @@ final class ExporterRun {
 
   /// - Throws: when it has been running for minutes that nobody skipped.
   func checkPatience() throws {
-    guard Date().timeIntervalSince(self.begun) > Self.patience else { return }
+    guard ContinuousClock.now - self.begun > Self.patience else { return }
     throw SimulatorError(
-      .system, "run \(self.number) has not ended within \(Int(Self.patience)) s; \(self.errorPath)")
+      .system,
+      "run \(self.number) has not ended within \(Self.patience.components.seconds) s; \(self.errorPath)"
+    )
   }
 
   /// After its end; removes its files.

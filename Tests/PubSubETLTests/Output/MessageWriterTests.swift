@@ -98,6 +98,25 @@ import Testing
     #expect(self.read(lines).numbers == Array(0...2000))
   }
 
+  /// libdispatch waits by the wall clock: after it was set back, a wait for the last messages ended at once.
+  @Test("No wait has a limit by the wall clock, which may be set meanwhile")
+  func waitsByMonotonicClocks() throws {
+    let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources")
+    let paths = try FileManager.default.subpathsOfDirectory(atPath: sources.path)
+    let files = paths.filter { $0.hasSuffix(".swift") || $0.hasSuffix(".c") }
+    #expect(files.contains("PubSubETL/Output/MessageWriter.swift"))
+    let waits = [
+      "wait(timeout", "DispatchTime", "DispatchWallTime", "asyncAfter", "cond_timedwait",
+      "sem_timedwait",
+    ]
+    for file in files {
+      let text = String(
+        decoding: try Data(contentsOf: sources.appending(path: file)), as: UTF8.self)
+      for wait in waits { #expect(!text.contains(wait), "\(file): \(wait)") }
+    }
+  }
+
   @Test("A message to a closed pipe is reported as not written")
   func reportsClosedPipe() throws {
     EventLoop.ignoreBrokenPipes()
