@@ -22,6 +22,20 @@ struct DatabaseCheckTests {
     }
   }
 
+  /// A new role without privileges, and the URL with which it logs in to the sample's database.
+  private func role(
+    named name: String, in sample: DatabaseSample
+  ) throws -> (role: String, url: String) {
+    let role = "\(name)_of_\(sample.database)"
+    _ = try sample.query("CREATE ROLE \(role) LOGIN")
+    return (role, sample.cluster.url(database: sample.database) + "?user=\(role)")
+  }
+
+  private func prepareTables(of sample: DatabaseSample) throws {
+    let sink = sample.configuration.postgresSinks[0].sink
+    try TableCatalog(sink).prepare(over: PostgresConnection(sink.connection))
+  }
+
   @Test("A writable database is shown with its version, role and schema")
   func writable() async throws {
     let sample = try await DatabaseSample()
@@ -36,9 +50,7 @@ struct DatabaseCheckTests {
   @Test("A role that may not create tables gets exit code 77 and the remedy")
   func notAllowed() async throws {
     let sample = try await DatabaseSample()
-    let role = "reader_of_\(sample.database)"
-    _ = try sample.query("CREATE ROLE \(role) LOGIN")
-    let url = sample.cluster.url(database: sample.database) + "?user=\(role)"
+    let (role, url) = try self.role(named: "reader", in: sample)
     let withoutSchema = try #require(self.failure(sample, url: url))
     #expect(withoutSchema.exitCode == .refused)
     #expect(
@@ -52,11 +64,8 @@ struct DatabaseCheckTests {
   @Test("A role does not need CREATE if its tables exist with the required privileges")
   func grantedTables() async throws {
     let sample = try await DatabaseSample()
-    let role = "writer_of_\(sample.database)"
-    _ = try sample.query("CREATE ROLE \(role) LOGIN")
-    let url = sample.cluster.url(database: sample.database) + "?user=\(role)"
-    try TableCatalog(sample.configuration.postgresSinks[0].sink).prepare(
-      over: PostgresConnection(sample.configuration.postgresSinks[0].sink.connection))
+    let (role, url) = try self.role(named: "writer", in: sample)
+    try self.prepareTables(of: sample)
     let refused = try #require(self.failure(sample, url: url))
     #expect(refused.exitCode == .refused)
     #expect(refused.message.contains("GRANT USAGE ON SCHEMA \"salesforce\" TO \"\(role)\""))
@@ -71,12 +80,11 @@ struct DatabaseCheckTests {
   @Test("With contract freeze, a run still has to create its own tables once")
   func freezeWithoutTables() async throws {
     let sample = try await DatabaseSample()
-    let role = "frozen_of_\(sample.database)"
-    _ = try sample.query("CREATE ROLE \(role) LOGIN; CREATE SCHEMA salesforce")
-    _ = try sample.query("GRANT USAGE ON SCHEMA salesforce TO \(role)")
+    let (role, url) = try self.role(named: "frozen", in: sample)
+    _ = try sample.query("CREATE SCHEMA salesforce; GRANT USAGE ON SCHEMA salesforce TO \(role)")
     var configuration = sample.configuration
     var settings = configuration.postgresSinks[0]
-    settings.sink.connection.url = sample.cluster.url(database: sample.database) + "?user=\(role)"
+    settings.sink.connection.url = url
     settings.sink.contract = .freeze
     configuration.sinks = [settings]
     let failure = #expect(throws: ConnectionCheck.Failure.self) {
@@ -123,11 +131,8 @@ struct DatabaseCheckTests {
   @Test("A dump that was restored without its owners is explained, with statements that work")
   func restored() async throws {
     let sample = try await DatabaseSample()
-    let role = "restored_of_\(sample.database)"
-    _ = try sample.query("CREATE ROLE \(role) LOGIN")
-    let url = sample.cluster.url(database: sample.database) + "?user=\(role)"
-    try TableCatalog(sample.configuration.postgresSinks[0].sink).prepare(
-      over: PostgresConnection(sample.configuration.postgresSinks[0].sink.connection))
+    let (role, url) = try self.role(named: "restored", in: sample)
+    try self.prepareTables(of: sample)
     let refused = try #require(self.failure(sample, url: url))
     #expect(refused.exitCode == .refused)
     let start = try #require(refused.message.firstRange(of: "their owner, "))
