@@ -3,7 +3,7 @@ struct Lexer {
   private let text: [UInt8]
   private var offset = 0
 
-  /// Longest first, so that `<=` is not taken for `<`.
+  /// Longest first, so that `<=` is not read as `<`.
   static let symbols = [
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "!", "?", ":", ".", ",", "(", ")", "[", "]", "{",
     "}", "+", "-", "*", "/", "%",

@@ -10,7 +10,7 @@ public struct StatePaths: Sendable, Equatable {
   }
 
   public var checkpoint: String { "\(self.directory)/\(self.pipeline).checkpoint.json" }
-  /// Held by the run that is going on; holds its process ID.
+  /// Held by the run in progress; holds its process ID.
   public var lock: String { "\(self.directory)/\(self.pipeline).lock" }
   /// The report of the last run, written at its end.
   public var lastRun: String { "\(self.directory)/\(self.pipeline).last-run.json" }

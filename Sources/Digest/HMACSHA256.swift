@@ -36,7 +36,7 @@ public final class HMACSHA256 {
     _ message: UnsafeBufferPointer<UInt8>, into output: UnsafeMutablePointer<UInt8>
   ) {
     var count = 0
-    // With the key again: releases before 3.0.3 do not begin anew without.
+    // With the key again: releases before 3.0.3 do not start again without it.
     guard EVP_MAC_init(self.context, self.key, self.key.count, nil) == 1,
       EVP_MAC_update(self.context, message.baseAddress, message.count) == 1,
       EVP_MAC_final(self.context, output, &count, Self.byteCount) == 1, count == Self.byteCount

@@ -25,7 +25,7 @@ public struct SHA256: ~Copyable {
     bytes.withUnsafeBytes { self.context.update($0) }
   }
 
-  /// A second computation that goes on from here.
+  /// A second computation that continues from here.
   public borrowing func copy() -> SHA256 { SHA256(self.context.copy()) }
 
   /// The hash of the bytes so far; more may follow.

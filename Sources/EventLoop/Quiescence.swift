@@ -10,7 +10,7 @@ internal import Glibc
 /// between the two looks was therefore true at all of them.
 package enum Quiescence {
   /// A mark of all threads; nil when one of them runs or waits for a disk, when bytes are on their way, or
-  /// while something outside the served time is waited for.
+  /// while the process waits for something outside the served time.
   package static func sample() -> [UInt64]? {
     guard !ProcessClock.waitsForOthers else { return nil }
     let own = UInt64(c_gettid())

@@ -15,13 +15,13 @@ internal import Glibc
 ///    moves all clocks to the earliest deadline. If a deadline passes on its own between steps 3 and 4, the
 ///    clock gets ahead by the duration of these steps: as if a thread had been scheduled late.
 ///
-/// Outsiders are counted: while a database, a web server or a child process is waited for, the process is busy
+/// Outsiders are counted: a process that waits for a database, a web server or a child process is busy
 /// (`ProcessClock.waitingForOthers`). Where `/proc` is not readable, nothing is skipped.
 public enum ServedClock {
   /// The environment variable that names the address.
   public static let variable = "PUBSUB_ETL_CLOCK"
 
-  /// Milliseconds for which the clock is waited for.
+  /// How many milliseconds to wait for the clock.
   private static let greetingLimit: Int32 = 5000
   /// How far, in milliseconds, the time may be from the machine's: 50 years.
   private static let maxShift: Int64 = 50 * 365 * 86_400_000
@@ -63,7 +63,7 @@ public enum ServedClock {
     }
   }
 
-  /// Ends when the simulator does; then the machine's time goes on from there.
+  /// Ends when the simulator does; then the machine's time continues from there.
   private static func follow(_ connection: ClockConnection) {
     while let line = connection.line() {
       let words = line.split(separator: " ")

@@ -115,7 +115,7 @@ extension HTTP2ClientTransport {
     public struct Keepalive: Sendable, Hashable {
       /// Silence before a PING.
       public var interval: Duration = .seconds(60)
-      /// Silence after a PING before the connection is given up.
+      /// Silence after a PING before the connection is closed.
       public var timeout: Duration = .seconds(20)
       /// A PING after 60 s of silence, and 20 s for its answer.
       public init() {}

@@ -1,6 +1,6 @@
 internal import CNGHTTP2
 
-/// What came in, or what became of what was to go out, in order.
+/// What was received, or the result of what was to be sent, in order.
 enum HTTP2Event {
   /// A complete block of header fields.
   case headers(stream: Int32, fields: [HeaderField], endsStream: Bool)

@@ -23,7 +23,7 @@ struct Keepalive {
   }
 
   /// Share by which a pause may be longer than asked for, so that clients that began together do
-  /// not go on together. Never shorter: servers count PINGs that come too early.
+  /// not continue together. Never shorter: servers count PINGs that come too early.
   private static let jitterShare = 0.1
 
   private let configured: Duration

@@ -63,7 +63,7 @@ extension PostgresConnection {
     return keywords
   }
 
-  /// libpq says so on standard error only, and goes on without the file.
+  /// libpq says so on standard error only, and continues without the file.
   private static func passwordFileFault(_ connection: OpaquePointer) -> String {
     guard let options = PQconninfo(connection) else { return "" }
     defer { PQconninfoFree(options) }

@@ -70,7 +70,7 @@ package struct PostgresError: Error, Sendable, CustomStringConvertible {
 
 extension PostgresError {
   /// The column that the context of an error in a COPY names. Of the context nothing else is taken:
-  /// in text format it goes on with the value.
+  /// in text format it continues with the value.
   ///
   /// - Parameter context: `COPY opportunity, line 3, column amount`.
   static func copyColumn(context: String) -> String? {

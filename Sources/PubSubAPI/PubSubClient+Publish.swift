@@ -76,7 +76,7 @@ extension PubSubClient {
     switch outcome.withLock({ $0 }) {
     case .success(let value): return value
     case .failure(let error):
-      // `body` may have given up on a request that waited for a connection.
+      // `body` may have abandoned a request that waited for a connection.
       guard var error = error as? PubSubError, failure?.isUnprocessed == true else { throw error }
       error.isUnprocessed = true
       throw error

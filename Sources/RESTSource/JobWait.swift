@@ -1,12 +1,12 @@
 internal import SalesforceREST
 
-/// Decides how long a Bulk job is waited for, and when that is reported.
+/// Decides how long to wait for a Bulk job, and when to report the wait.
 struct JobWait {
   typealias Instant = ContinuousClock.Instant
 
   enum OnJob: Equatable {
     case wait
-    /// Tell the user; the time waited so far.
+    /// Report to the user; the time waited so far.
     case report(Duration)
     /// The time without progress.
     case giveUp(Duration)

@@ -23,7 +23,7 @@ public final class SnapshotReader: RecordReader {
     /// How long a Bulk job may show no progress. Salesforce begins a part of a job again after 20
     /// minutes at the latest, which counts as progress.
     public var jobPatience = Duration.seconds(2 * 3600)
-    /// The time between two signals about a job that is waited for.
+    /// The time between two signals while waiting for a job.
     public var waitReports = Duration.seconds(300)
 
     public init() {}

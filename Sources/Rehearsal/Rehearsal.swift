@@ -21,7 +21,7 @@ public struct Rehearsal: Sendable {
     public var program: String
     /// Absolute path of an empty directory.
     public var work: String
-    /// Faults besides the incidents.
+    /// Faults in addition to the incidents.
     public var script: FaultScript?
 
     public init(

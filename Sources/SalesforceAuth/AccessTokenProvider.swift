@@ -149,7 +149,7 @@ public actor AccessTokenProvider {
     for continuation in waiters.values { continuation.resume(with: result) }
   }
 
-  /// A caller was cancelled. The login goes on: others may join it, and its answer is kept.
+  /// A caller was cancelled. The login continues: others may join it, and its answer is kept.
   private func abandon(_ waiter: Int) {
     self.waiters.removeValue(forKey: waiter)?.resume(throwing: CancellationError())
   }

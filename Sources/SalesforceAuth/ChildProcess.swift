@@ -120,7 +120,7 @@ struct ChildProcess: Sendable {
       var watched = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
       if !hasEnded {
         _ = ProcessClock.waitingForOthers { poll(&watched, 1, 50) }
-        // A program that has closed its output, and goes on, would be asked again at once.
+        // A program that has closed its output, and keeps running, would be asked again at once.
         if watched.revents & Int16(POLLIN) == 0, watched.revents & Int16(POLLHUP) != 0 {
           _ = poll(nil, 0, 50)
         }

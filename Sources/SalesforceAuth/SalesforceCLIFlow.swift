@@ -27,7 +27,7 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
     self.timeLimit = timeLimit
   }
 
-  /// Whether a text can be an alias or a username, and not be taken for an option.
+  /// Whether a text can be an alias or a username, and is not read as an option.
   public static func isTargetOrg(_ text: String) -> Bool {
     (1...255).contains(text.utf8.count) && !text.hasPrefix("-")
       && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }

@@ -13,7 +13,7 @@ final class EventSchemas: Sendable {
 
   /// Text of the schemas that are kept; beyond it all are dropped, together.
   private static let maxByteCount = 64 << 20
-  /// What a schema counts besides its text.
+  /// What a schema counts in addition to its text.
   private static let entryOverhead = 16 << 10
 
   private let directory: String?

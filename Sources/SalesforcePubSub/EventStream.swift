@@ -7,7 +7,7 @@ internal import PubSubAPI
 ///
 /// Credit follows the consumer: what has been asked for and what has been received but not consumed
 /// are together never more than the window. Without credit for long, the call is closed on purpose
-/// before the service does it, and opened again when the consumer has taken what there is.
+/// before the service does it, and opened again when the consumer has taken all events so far.
 final class EventStream<Transport: ClientTransport>: Sendable {
   enum Delivery: Sendable {
     case events([Event])

@@ -10,7 +10,7 @@ internal import HTTP2Transport
 /// inside one iteration no event is missed, and none comes twice. The loop throws
 ///
 /// - `PubSubError`, when the service refuses the subscription or retries are over.
-///   `disposition(sentReplayID:)` says whether a later attempt may help. To go on, call
+///   `disposition(sentReplayID:)` says whether a later attempt may help. To continue, call
 ///   `events(of:after:)` with the replay ID of the last event;
 /// - `CancellationError`, when its task is cancelled.
 ///

@@ -87,7 +87,7 @@ public struct Login: Sendable {
   /// An access token that somebody else obtains and renews.
   ///
   /// - Parameters:
-  ///   - token: read anew when the service refuses the last one. What it throws ends the call.
+  ///   - token: read again when the service refuses the last one. What it throws ends the call.
   ///   - instanceURL: origin of the org, such as `https://acme.my.salesforce.com`.
   public static func accessToken(
     _ token: @escaping @Sendable () throws -> String, instanceURL: String

@@ -1,6 +1,6 @@
 internal import PubSubAPI
 
-/// Where a subscription goes on after it broke.
+/// Where a subscription resumes after it broke.
 ///
 /// Several events in a row may have one replay ID, and a subscription that begins after an ID skips
 /// all events that have it (TheService.md#replay-ids). So the position moves to an ID only when

@@ -141,7 +141,7 @@ package struct StreamCursor: Sendable {
   /// everything up to the last event will be dropped.
   ///
   /// - Parameter distance: the number of events that the other store lacks. Because events may be
-  ///   repeated, twice as many may pass before the search for the last one is given up.
+  ///   repeated, twice as many may pass before the search for the last one ends.
   package mutating func passBy(distance: Int64) {
     let group = self.open.group.map { TakenGroup($0) }
     let limit = max(Self.passingLimit, min(distance, .max / 2) * 2)

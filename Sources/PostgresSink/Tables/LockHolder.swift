@@ -1,6 +1,6 @@
 internal import PostgresClient
 
-/// Names the session that holds a lock for which a change has waited in vain.
+/// Names the session that holds a lock for which a change has waited too long.
 enum LockHolder {
   /// The end of a message; empty if nobody holds a lock any more.
   ///

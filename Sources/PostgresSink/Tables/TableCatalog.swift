@@ -220,7 +220,7 @@ package final class TableCatalog {
     )
   }
 
-  /// The error of a change that waited for its lock in vain, with the session that has it.
+  /// The error of a change that waited too long for its lock, with the session that has it.
   func locked(
     _ error: PostgresError, _ tables: [TableState], over connection: PostgresConnection
   ) throws(PostgresError) -> PostgresError {

@@ -15,7 +15,7 @@ enum CheckpointChange {
       .usage, reason: "not_confirmed", "nothing was changed; add --yes to make the change")
   }
 
-  /// - Throws: `CheckpointError`: 75 while a run is going on.
+  /// - Throws: `CheckpointError`: 75 while a run is in progress.
   static func open(_ configuration: PipelineConfiguration) throws -> FileCheckpointStore {
     try FileCheckpointStore(
       directory: configuration.checkpoint.directory, pipeline: configuration.name)

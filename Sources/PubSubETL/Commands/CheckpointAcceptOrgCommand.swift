@@ -3,7 +3,7 @@ internal import Checkpoint
 import Pipeline
 import SalesforceAuth
 
-/// `pubsub-etl checkpoint accept-org FILE`: the pipeline goes on with the org of its login.
+/// `pubsub-etl checkpoint accept-org FILE`: the pipeline continues with the org of its login.
 struct CheckpointAcceptOrgCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "accept-org",

@@ -128,7 +128,7 @@ extension ConfigurationReader {
   private func refreshToken(_ reader: JSONReader) -> AuthConfiguration? {
     let loginURL = self.loginURL(reader)
     let clientID = self.text(reader, "client_id", required: true)
-    // Empty means unset, so that a variable with a default can stand in every pipeline.
+    // Empty means unset, so that a variable with a default can be used in every pipeline.
     let clientSecret = reader.string("client_secret").flatMap { $0.isEmpty ? nil : Secret($0) }
     let value = self.text(reader, "refresh_token")
     let file = self.path(reader, "refresh_token_file")

@@ -15,7 +15,7 @@ struct RetryConfiguration: Sendable, Equatable {
   /// When following, a topic that the service refuses is asked for again after this time.
   var refusedDelay = Duration.seconds(600)
 
-  /// - Parameter follows: the run goes on until it is stopped.
+  /// - Parameter follows: the run continues until it is stopped.
   func schedule(follows: Bool) -> RetrySchedule {
     RetrySchedule(
       giveUpAfter: follows ? nil : self.giveUpAfter, minDelay: self.minDelay,

@@ -1,6 +1,6 @@
 import JSON
 
-/// Collects the files that secrets of a configuration stand in.
+/// Collects the files that contain secrets of a configuration.
 final class SecretFiles {
   /// Absolute paths, in the order in which they were found.
   private(set) var paths: [String] = []

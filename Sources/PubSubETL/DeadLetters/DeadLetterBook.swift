@@ -5,7 +5,7 @@ import FileSink
 import JSON
 import Pipeline
 
-/// The dead letters of a pipeline, and what has become of each. Read without a lock.
+/// The dead letters of a pipeline, and the state of each. Read without a lock.
 struct DeadLetterBook {
   let ledger: DeadLetterLedger
   private let archive: DeadLetterArchive

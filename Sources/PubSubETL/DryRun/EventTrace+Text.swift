@@ -1,7 +1,7 @@
 import JSON
 import Pipeline
 
-/// An event and what became of it, for people.
+/// An event and its result, for people.
 extension EventTrace {
   struct Line: Equatable {
     var text: String

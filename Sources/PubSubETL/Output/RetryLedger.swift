@@ -63,7 +63,7 @@ struct RetryLedger: Sendable {
     self.waits[place] = wait
   }
 
-  /// - Returns: whether it was waited for.
+  /// - Returns: whether the run was waiting for it.
   mutating func worked(_ place: RetryNotices.Place) -> Bool {
     self.waits.removeValue(forKey: place) != nil
   }

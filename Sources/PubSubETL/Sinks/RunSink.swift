@@ -11,7 +11,7 @@ struct SinkContext {
   var options: RunOptions
   /// This process, as stores that others may use know it.
   var owner: RunOwner
-  /// How long what does not answer is waited for.
+  /// How long to wait for something that does not answer.
   var retry: RetrySchedule
   var logger: Logger
   var log: RunLog
@@ -59,7 +59,7 @@ protocol RunSink: AnyObject {
   /// The sink's entry in the report of a run.
   func reportEntry(_ statistics: RunStatistics) -> RunReport.Sink
 
-  /// After a run, whatever became of it.
+  /// Called after a run, whatever its result.
   func close()
 }
 

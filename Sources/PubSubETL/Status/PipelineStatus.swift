@@ -126,7 +126,7 @@ extension PipelineStatus {
     }
   }
 
-  /// Positions that sinks keep come before output: without them nothing goes on.
+  /// Positions that sinks keep come before output: without them no run can continue.
   private mutating func judgeSinks() {
     let isCommitted = self.savedAt != nil
     let keepers = self.sinks.filter { $0.ownPosition != nil }

@@ -5,7 +5,7 @@ import JSON
 
 /// What the run in progress waits for, beside the checkpoint, for `status`.
 ///
-/// It is there only while something is waited for, and counts only while that process holds the lock. It
+/// It exists only while the run waits for something, and is valid only while that process holds the lock. It
 /// is not state: only `status` reads it, so it is replaced without being synced.
 struct WaitingRecord {
   /// Things that are shown; a pipeline has fewer.

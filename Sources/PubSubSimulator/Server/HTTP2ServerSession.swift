@@ -4,7 +4,7 @@ internal import SimulatedOrg
 
 /// Where the messages of a response come from. Asked whenever the transport could send more.
 protocol ResponseSource: AnyObject {
-  /// Appends framed messages to `bytes`, or nothing if there are none now, and says how it goes on.
+  /// Appends framed messages to `bytes`, or nothing if there are none now, and says what comes next.
   func fill(_ bytes: inout [UInt8]) -> ResponseStep
 }
 
@@ -175,7 +175,7 @@ final class HTTP2ServerSession {
     nghttp2_submit_rst_stream(self.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, code)
   }
 
-  /// No new streams; those that are open go on.
+  /// No new streams; those that are open continue.
   func goAway(code: UInt32 = 0) {
     nghttp2_submit_goaway(
       self.session, UInt8(NGHTTP2_FLAG_NONE.rawValue),

@@ -232,7 +232,7 @@ final class SubscribeCall: Call, ResponseSource {
     }
   }
 
-  /// The call goes on after a fault, and may come to the event of another.
+  /// The call continues after a fault, and may come to the event of another.
   private func meetNextEventFault() {
     self.fault = self.context.org.faults.takeAtEvent(topic: self.topic, nextEvent: self.next)
     self.fault?.afterEvents += self.delivered

@@ -5,7 +5,7 @@ public struct Fault: Sendable, Equatable {
     case status(Int, code: String?, message: String)
     /// RST_STREAM with this HTTP/2 error code.
     case reset(UInt32)
-    /// GOAWAY; the call goes on.
+    /// GOAWAY; the call continues.
     case goAway
     /// Close the TCP connection without sending anything.
     case drop
@@ -15,7 +15,7 @@ public struct Fault: Sendable, Equatable {
     case stall
     /// Send a message of which the second half is missing, then end the stream without trailers.
     case truncate
-    /// Deliver the next event with a payload that is not valid Avro; the call goes on.
+    /// Deliver the next event with a payload that is not valid Avro; the call continues.
     case damage
     /// Do what the request asks for, then close the TCP connection without answering.
     case loseAnswer

@@ -28,7 +28,7 @@ package struct ManagedSubscriptions {
     package var isActive: Bool { self.holder != nil }
   }
 
-  /// After a client has gone without closing its call, the subscription stays taken for so long.
+  /// How long the subscription stays taken after a client has gone without closing its call.
   package static let holdTime: Int64 = 15 * 60_000
   /// A client that commits nothing for so long is sent away.
   package static let commitTime: Int64 = 1800_000

@@ -53,7 +53,7 @@ public struct SimulatedOrgConfiguration: Sendable {
   public var streamLimit: Int?
   /// Logins in an hour; nil: any number.
   public var loginLimit: Int?
-  /// API names of user permissions that the user has besides `ApiEnabled`.
+  /// API names of user permissions that the user has in addition to `ApiEnabled`.
   public var userPermissions: [String] = []
   /// Fields of a query or retrieval beyond which it is too complicated; nil: any number.
   public var maxQueryFields: Int?

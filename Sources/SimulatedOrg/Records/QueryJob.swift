@@ -57,7 +57,7 @@ package struct QueryJob {
   }
 }
 
-/// The jobs of the org. They write their rows while the org goes on changing: each row is as its record
+/// The jobs of the org. They write their rows while the org keeps changing: each row is as its record
 /// was at that moment.
 package final class QueryJobs {
   private let store: RecordStore

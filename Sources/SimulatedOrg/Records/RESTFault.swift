@@ -18,7 +18,7 @@ public struct RESTFault: Sendable, Equatable {
     case results = "BulkResults"
   }
 
-  /// What becomes of a job.
+  /// What happens to a job.
   public enum JobFault: Sendable, Equatable {
     case failed(message: String?)
     case aborted

@@ -8,7 +8,7 @@ struct DeadLetterStatus {
   var files: Int64 = 0
   var events: Int64 = 0
   var openFiles = 0
-  /// Letters that were sent again, and those that were given up.
+  /// Letters that were sent again, and those that were discarded.
   var retried = 0
   var dropped = 0
   /// Letters that nothing has been done about, of the files that are there.

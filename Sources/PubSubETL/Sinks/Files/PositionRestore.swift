@@ -8,7 +8,7 @@ import Pipeline
 /// the manifests show whether files in progress held events from before the last finished one.
 struct PositionRestore {
   enum Outcome: Equatable {
-    /// The next run goes on after the last finished file: nothing lost, nothing twice.
+    /// The next run resumes after the last finished file: nothing lost, nothing twice.
     case goesOn(TopicPosition)
     /// Some events are exported again, in a new epoch. Why, and which.
     case readsAgain(TopicPosition, String)

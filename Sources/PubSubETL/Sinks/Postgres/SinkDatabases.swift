@@ -86,7 +86,7 @@ struct SinkDatabases {
     }
   }
 
-  /// Has every database that holds something of an org go on with another, each in a transaction of its
+  /// Has every database that holds something of an org continue with another, each in a transaction of its
   /// own. Durable on return.
   func accept(
     org: String, _ positions: [String: TopicPosition], reading entities: [String],
