@@ -56,7 +56,7 @@ struct RefusedCallsTests {
     #expect(try self.content("b") == "one")
   }
 
-  @Test("An error that says something about the file is not taken for a missing feature")
+  @Test("An error that says something about the file is not treated as a missing feature")
   func realErrors() throws {
     try self.make("a", "one")
     let fileSystem = SystemFileSystem(refusing: ["renameat2": EROFS])

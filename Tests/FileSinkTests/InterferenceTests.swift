@@ -178,7 +178,7 @@ struct InterferenceTests {
     #expect(sink.finishedFileCount == 2)
   }
 
-  @Test("Lines that another pipeline adds to the manifest are no interference")
+  @Test("Lines that another pipeline adds to the manifest are not interference")
   func sharedManifest() throws {
     let sink = self.sink(maxEventCount: 1)
     try sink.recover(from: nil)

@@ -99,7 +99,7 @@ struct SegmentNameTests {
     #expect(matcher.ownership(of: "other-T-e1-42-s1-r1-0.ndjson.zst") == .foreign)
   }
 
-  @Test("A name whose epoch letter does not match its digit count counts as foreign")
+  @Test("A name whose epoch letter does not match its digit count is treated as foreign")
   func foreignEpochs() {
     for part in ["eb10", "a10", "ea1", "e", "ea", "xa10"] {
       #expect(

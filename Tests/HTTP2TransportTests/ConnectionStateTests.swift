@@ -62,7 +62,7 @@ struct ConnectionStateTests {
     #expect(machine.streamWanted(now: later) == .waitUntil(later + .seconds(1)))
   }
 
-  @Test("A connection that closes without serving a response counts as a failure") func useless() {
+  @Test("A connection that closes without serving a response is a failure") func useless() {
     var machine = self.machine()
     _ = machine.streamWanted(now: self.start)
     machine.connected()

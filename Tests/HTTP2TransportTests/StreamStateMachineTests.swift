@@ -4,7 +4,7 @@ import Testing
 @testable import HTTP2Transport
 
 @Test(
-  "A reset that says nothing about the call counts as service unavailable",
+  "A reset that says nothing about the call is reported as service unavailable",
   arguments: [HTTP2ErrorCode.refusedStream, .enhanceYourCalm, .inadequateSecurity])
 func resetsThatAreRetried(code: HTTP2ErrorCode) {
   #expect(RPCError(streamResetWith: code).code == .unavailable)

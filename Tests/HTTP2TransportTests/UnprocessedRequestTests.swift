@@ -7,7 +7,7 @@ import Testing
 @Suite("Unprocessed requests")
 struct UnprocessedRequestTests {
   @Test(
-    "A request counts as unprocessed only if it was refused or never sent",
+    "A request is treated as unprocessed only if it was refused or never sent",
     arguments: [
       // Refused each time, or never sent.
       ("refuse_always", true), ("http1", true), ("hang_up", true), ("silent", true),

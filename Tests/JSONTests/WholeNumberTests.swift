@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(
-    "A fraction, or a number beyond 64 bits, is no whole number",
+    "A fraction, or a number beyond 64 bits, is not a whole number",
     arguments: [
       "0.5", "1e-1", "12e-2", "1.5e0", "9.223372036854775808e18", "1e19", "1e999999999999999999999",
       "1e-999999999999999999999", "1e9223372036854775807", "1.5e-9223372036854775808", "\"1\"",

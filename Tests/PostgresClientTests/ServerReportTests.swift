@@ -49,7 +49,8 @@ import Testing
     #expect(!missing.mayConcernRow)
   }
 
-  @Test("What a row may have caused is told from what every row would cause")
+  @Test(
+    "An error that one row may have caused is distinguished from one that every row would cause")
   func concernsRow() {
     var report = ServerReport(sqlState: "42P01", primary: "relation does not exist")
     #expect(report.mayConcernRow)

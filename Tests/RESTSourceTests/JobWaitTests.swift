@@ -22,7 +22,7 @@ struct JobWaitTests {
     }
   }
 
-  @Test("A job without progress is reported from time to time, and given up in the end")
+  @Test("A job without progress is reported from time to time, and abandoned in the end")
   func withoutProgress() {
     #expect(
       Self.answers([0, 30, 50, 80, 95, 100].map { ($0, 5, 0) }) == [

@@ -68,7 +68,7 @@ struct ClientCredentialsFlowTests {
   }
 
   @Test(
-    "A response that is no login service's makes it unavailable",
+    "A response that does not come from a login service makes it unavailable",
     arguments: [
       (503, "<html>maintenance</html>"), (500, ""), (403, ""), (400, "{}"), (400, "[]"),
       (200, ""), (200, "<html>maintenance</html>"), (200, "[]"), (200, "{}"),

@@ -21,7 +21,8 @@ struct SystemTrustTests {
     return path
   }
 
-  @Test("A machine without a store is told to install ca-certificates") func missing() throws {
+  @Test("Without a certificate store, the message advises to install ca-certificates")
+  func missing() throws {
     for bundle in ["\(self.directory.path)/none.crt", try self.file("empty.crt")] {
       let problem = SystemTrust.problem(
         file: nil, directories: nil, usual: (self.directory.path, [bundle]))

@@ -114,7 +114,7 @@ import Testing
     #expect(findings.verdict == .drift)
   }
 
-  @Test("A record purged after the files were read is no drift once its deletion is in the files")
+  @Test("A record purged after the files were read is not drift once its deletion is in the files")
   func purged() throws {
     let reads = ["kept", "purged"].map { Self.line($0, "SNAPSHOT", "v") }
     try self.write(reads, [])

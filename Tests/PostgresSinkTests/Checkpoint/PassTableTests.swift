@@ -7,7 +7,7 @@ import Testing
 /// How far records were read, as the database says.
 @Suite("Table of passes", .enabled(if: PostgresCluster.isAvailable)) struct PassTableTests {
   @Test(
-    "A pass that no run can have stored counts as never read",
+    "A pass that no run can have stored is treated as never read",
     arguments: [
       ("number = 3", true), ("number = 9223372036854775807", false), ("number = -1", false),
       ("rows = 9223372036854775807, total = NULL", false),

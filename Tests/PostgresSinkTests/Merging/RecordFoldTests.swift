@@ -86,7 +86,7 @@ import Testing
     #expect(!cells.contains { $0.isStale })
   }
 
-  @Test("A creation without the fields that every record has is no full image")
+  @Test("A creation without the fields that every record has is not a full image")
   func lackingSystemFields() {
     let columns = [
       TableColumn(name: "unitprice", type: .text, path: "UnitPrice"),

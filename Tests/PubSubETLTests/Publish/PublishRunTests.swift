@@ -368,7 +368,7 @@ import Testing
   }
 
   @Test(
-    "A schema ID that the service names and then refuses is no defect of this program",
+    "A schema ID that the service names and then refuses is not a defect of this program",
     arguments: [(Status.Code.invalidArgument, ExitCode.unavailable), (.notFound, .refused)])
   func refusedSchemaID(code: Status.Code, exitCode: ExitCode) async throws {
     let (_, failure) = try await Self.account(

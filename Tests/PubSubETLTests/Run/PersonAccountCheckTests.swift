@@ -9,7 +9,7 @@ struct PersonAccountCheckTests {
       SourceConfiguration.Topic(name: topic, start: nil), isSelected: isSelected)
   }
 
-  @Test("A pipeline with accounts alone is told to add the contacts' topic")
+  @Test("For a pipeline with accounts alone, the message advises to add the contacts' topic")
   func single() {
     let line = Self.line("/data/AccountChangeEvent", isSelected: true)
     #expect(line?.contains("add /data/ContactChangeEvent to source.topic") == true)

@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(
-    "A managed stream that brings nothing new is reopened at growing intervals, then given up",
+    "A managed stream that brings nothing new is reopened at growing intervals, then abandoned",
     arguments: [[], [3]])
   func nothingNew(known: [Int]) async throws {
     try await StreamHarness.run(Self.harness(giveUpAfter: 5)) { harness in
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test("Detours without new events are taken at growing intervals, then given up")
+  @Test("Detours without new events are taken at growing intervals, then abandoned")
   func uselessDetours() async throws {
     try await StreamHarness.run(Self.harness(giveUpAfter: 600)) { harness in
       let isDetour = Lock(false)

@@ -324,7 +324,7 @@ struct SchemaResolutionTests {
     }
   }
 
-  @Test("A time of day in a field of dates leads to the schema that has become of it")
+  @Test("A time of day in a field of dates leads to the later schema of that field")
   func outdated() async throws {
     @Sendable func text(_ type: String) -> String {
       #"{"type":"record","name":"A__e","fields":[{"name":"D","type":"long","doc":"Data:\#(type)"}]}"#
