@@ -76,7 +76,7 @@ extension DatumWriter {
       self.form == .base64 ? "base64\(length)" : "text of characters up to U+00FF\(length)"
     switch definition.logicalType {
     case .decimal(let precision, let scale):
-      return "a decimal of up to \(precision) digits, \(scale) of them behind the point"
+      return "a decimal of up to \(precision) digits, \(scale) of them after the decimal point"
     case .bigDecimal: return "a decimal"
     case .uuid: return "a UUID"
     case .duration: return "an object of months, days and milliseconds, or \(plain)"

@@ -144,7 +144,7 @@ struct PlanCompiler {
     if case .decimal(_, let scale)? = valueType, scale > LogicalType.maxDecimalDigits {
       throw AvroError(
         .limitExceeded,
-        "a decimal of \(scale) digits behind the point; the limit is "
+        "a decimal of \(scale) digits after the decimal point; the limit is "
           + "\(LogicalType.maxDecimalDigits)", path: path.joined(separator: "."))
     }
     switch (definition.kind, valueType) {

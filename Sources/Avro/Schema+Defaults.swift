@@ -14,9 +14,9 @@ extension Schema {
     case (.null, .null), (.boolean, .boolean), (.string, .string):
       return nil
     case (.int, .number(let text)):
-      return Int32(text) == nil ? "is no int" : nil
+      return Int32(text) == nil ? "is not an int" : nil
     case (.long, .number(let text)):
-      return Int64(text) == nil ? "is no long" : nil
+      return Int64(text) == nil ? "is not a long" : nil
     case (.float, .number), (.double, .number):
       return nil
     case (.bytes, .string(let text)):

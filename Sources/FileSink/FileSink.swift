@@ -118,7 +118,7 @@ public final class FileSink: CheckpointedSink {
       // Some of the records may be in lost files.
       self.passes = [:]
       survey.acceptedFaults.append(
-        "records that were read into files count as not read; 'pubsub-etl snapshot' reads them again"
+        "records that were read into files are treated as not read; 'pubsub-etl snapshot' reads them again"
       )
     }
     guard state == nil, !self.history.isEmpty, !self.configuration.acceptsReset else {

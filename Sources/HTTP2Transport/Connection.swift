@@ -299,7 +299,7 @@ final class Connection: @unchecked Sendable {
     if let problem = self.preface.receive(bytes) {
       self.end(
         self.connections.tls == nil
-          ? TLSError(.applicationProtocolMissing, "\(problem), so it is no gRPC endpoint")
+          ? TLSError(.applicationProtocolMissing, "\(problem), so it is not a gRPC endpoint")
           : .withoutHTTP2(problem, issuer: self.wire?.peerIssuer))
       return
     }

@@ -28,13 +28,13 @@ struct RehearseCommand: AsyncParsableCommand {
   var eventsPerDay = 100
   @Option(help: "A scratch PostgreSQL database, for pipelines with a postgres sink.")
   var databaseURL: String?
-  @Option(help: "JSON file of faults, quotas and hidden fields, besides the incidents.")
+  @Option(help: "JSON file of faults, quotas and hidden fields, in addition to the incidents.")
   var faults: String?
   @Option(help: "The exporter; default: pubsub-etl beside this program.")
   var program: String?
   @Option(help: "Keeps output, state and truth in this new directory; default: they are removed.")
   var work: String?
-  @Flag(help: "Prints the account as JSON.")
+  @Flag(help: "Prints the report as JSON.")
   var json = false
 
   func validate() throws {

@@ -48,7 +48,7 @@ final class RepairAllowance: Sendable {
         throw RESTError(
           .quota,
           "\(state.made) calls were made to read records again today, and repair.max_calls allows "
-            + "\(limit) a day; the next run after midnight UTC goes on, or one with a higher limit")
+            + "\(limit) a day; the next run after midnight UTC continues, or raise the limit")
       }
       state.made += 1
       state.untold += 1

@@ -76,7 +76,7 @@ public struct JWTBearerFlow: AccessTokenFlow {
       }
       throw refusal
     }
-    // The clock may be the reason, or another thing besides: the second answer tells.
+    // The clock may be the only reason, or one of several: the second response shows which.
     let second = try await self.ask(correction: difference)
     switch second.result {
     case .success(let answer):
@@ -88,7 +88,7 @@ public struct JWTBearerFlow: AccessTokenFlow {
     case .failure(var error):
       if error.code == .refused {
         error.message +=
-          "; besides, \(Self.explanation(difference)): synchronise it (timedatectl set-ntp true)"
+          "; also, \(Self.explanation(difference)): synchronise it (timedatectl set-ntp true)"
       }
       throw error
     }

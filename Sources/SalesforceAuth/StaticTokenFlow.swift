@@ -5,7 +5,7 @@ public struct StaticTokenFlow: AccessTokenFlow {
   private let organizationID: String?
 
   /// - Parameters:
-  ///   - token: reads the token from its place, each time anew; white space around it is dropped.
+  ///   - token: reads the token from its place each time; white space around it is dropped.
   ///     What it throws is thrown by `obtain`.
   ///   - organizationID: 15 or 18 characters; nil to take it from the token.
   public init(
@@ -32,7 +32,7 @@ public struct StaticTokenFlow: AccessTokenFlow {
         "access_token must be a single word of printable ASCII; remove anything else")
     }
     guard !self.instanceURL.isEmpty else {
-      throw AuthError(.configuration, "access_token needs instance_url as well")
+      throw AuthError(.configuration, "access_token also needs instance_url")
     }
     let organizationID = try OrganizationID.choose(
       configured: self.organizationID, identityURL: nil, accessToken: value)

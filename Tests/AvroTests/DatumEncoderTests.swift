@@ -111,7 +111,7 @@ import Testing
   @Test(
     "A value that a logical type cannot hold is a mistake",
     arguments: [
-      ("1.234", decimal, "expected a decimal of up to 4 digits, 2 of them behind the point"),
+      ("1.234", decimal, "expected a decimal of up to 4 digits, 2 of them after the decimal point"),
       ("100", decimal, "expected a decimal"), (#""1,5""#, decimal, "expected a decimal"),
       (#""""#, decimal, "expected a decimal"), ("1e9999", decimal, "expected a decimal"),
       ("99999999", fixedDecimal, "expected a decimal of up to 9 digits"),

@@ -87,7 +87,7 @@ struct JWTBearerFlowTests {
     let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
     #expect(error.code == .refused)
     #expect(error.message.contains("approved this consumer"))
-    #expect(error.message.contains("besides, this machine's clock is"))
+    #expect(error.message.contains("also, this machine's clock is"))
     withExtendedLifetime(peer) {}
   }
 

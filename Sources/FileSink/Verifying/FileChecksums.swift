@@ -100,7 +100,7 @@ public struct FileChecksums: Sendable, Equatable {
     } catch let fault as SegmentLines.Fault {
       return self.add(
         file.name,
-        "is damaged\(fault.line > 0 ? " behind line \(fault.line)" : ""): \(fault.reason)")
+        "is damaged\(fault.line > 0 ? " after line \(fault.line)" : ""): \(fault.reason)")
     }
     let sha256 = hash.snapshot().hex
     if let expected = file.sha256, sha256 != expected {

@@ -135,7 +135,7 @@ extension CastTarget {
           "How a text has, or gets, a date or time: \(TimeFormat.directives). Without it ISO 8601."),
         .optional(
           "time_zone", .text(minLength: 1),
-          "UTC, or an offset such as +01:00: zone of texts that tell none.", default: "UTC"),
+          "UTC, or an offset such as +01:00: zone of texts without one.", default: "UTC"),
         .optional("true", .list(of: .text()), "Texts that mean true; default: true, 1."),
         .optional("false", .list(of: .text()), "Texts that mean false; default: false, 0."),
         .optional(

@@ -249,7 +249,7 @@ struct CastConversion {
     }
     guard let moment = self.moment(cell, row, &buffer) else { return self.notATime }
     guard moment.nanoseconds % 1000 == 0 else {
-      return .failed("the value has more than six digits behind the second")
+      return .failed("the value has more than six decimal places in the seconds")
     }
     let seconds = moment.day.multipliedReportingOverflow(by: 86_400)
     let (whole, overflow) =

@@ -58,7 +58,8 @@ extension TableCatalog {
       leftOut.append(
         CopyFindings.LeftOut(
           field: column.path,
-          reason: "column \(SQLIdentifier.quoted(column.name)) is of no field of today's schema"))
+          reason: "the current schema has no field for column \(SQLIdentifier.quoted(column.name))")
+      )
     }
     return VerifiedTable(
       current: current, tables: tables,

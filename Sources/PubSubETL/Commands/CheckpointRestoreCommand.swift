@@ -52,8 +52,8 @@ struct CheckpointRestoreCommand: AsyncParsableCommand {
           databases.hasPositions
             ? "there is nothing to restore: the positions are in the database, and 'run' "
               + "resumes from them ('checkpoint show' shows them)"
-            : "pipeline '\(configuration.name)' has no files sink whose manifest could tell "
-              + "positions")
+            : "pipeline '\(configuration.name)' has no files sink, so there is no manifest "
+              + "to restore positions from")
       }
       // Before the state directory is made, which the lock needs.
       _ = try CheckpointRestore(configuration, databases)

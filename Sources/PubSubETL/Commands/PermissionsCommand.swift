@@ -18,7 +18,7 @@ struct PermissionsCommand: ParsableCommand {
   @OptionGroup var options: PipelineOptions
 
   @Option(
-    help: ArgumentHelp("Directory for the files; made if there is none.", valueName: "dir"),
+    help: ArgumentHelp("Directory for the files; created if it does not exist.", valueName: "dir"),
     completion: .directory)
   var output = "salesforce"
 

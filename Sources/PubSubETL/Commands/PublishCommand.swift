@@ -12,7 +12,7 @@ import SalesforceAuth
 struct PublishCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "publish",
-    abstract: "Publishes platform events from lines of JSON, and prints what became of each.",
+    abstract: "Publishes platform events from lines of JSON, and prints the result of each.",
     discussion: """
       Each line of the input is a JSON object with the fields of one event. CreatedDate and \
       CreatedById are filled in if they are missing. The schema comes from the service; a member that \
@@ -27,9 +27,9 @@ struct PublishCommand: AsyncParsableCommand {
       connection failed, the service refused the call, or the schema changed. An event that may have \
       been published is reported as "unknown" and is not sent again, unless --repeat-unknown is given: \
       the repetition has the same event ID, by which consumers can drop it. Events that are sent again \
-      may come behind later ones.
-      The first SIGINT, SIGTERM or SIGHUP ends the run in order: nothing more is sent, and answers to what was \
-      sent are awaited for up to 30 s. Lines behind the last result were not read.
+      may arrive after later ones.
+      The first SIGINT, SIGTERM or SIGHUP shuts down cleanly: it sends nothing more and waits up to \
+      30 s for pending answers. Lines after the last result were not read.
       Exit codes: 0 every event was published; 64 command line, or the input cannot be read; 65 lines \
       were refused; 69 the service or the login was unavailable, or events have no answer; 70 a defect \
       of this program; 74 results cannot be written; 75 try again: an allowance is used up, or a signal; \
@@ -77,7 +77,7 @@ struct PublishCommand: AsyncParsableCommand {
   @Option(
     help: ArgumentHelp(
       "User ID for CreatedById where a line has none; default: the user that logs in, if the login "
-        + "tells it.", valueName: "id"))
+        + "names it.", valueName: "id"))
   var createdBy: String?
 
   @Option(

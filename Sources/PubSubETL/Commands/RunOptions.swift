@@ -66,7 +66,7 @@ struct LogOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Format of log lines: text, json or journald (with the priority in front); default: text, "
+      "Format of log lines: text, json or journald (with a leading priority); default: text, "
         + "or journald if standard error is systemd's journal.", valueName: "format"))
   var logFormat: LogFormat?
 

@@ -6,7 +6,7 @@ import JSON
 struct TestCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "test",
-    abstract: "Runs the test cases beside pipeline files. Needs no org, stores nothing.",
+    abstract: "Runs the test cases stored next to pipeline files. Needs no org, stores nothing.",
     discussion: """
       opps.test.json beside opps.json holds cases: events in JSON by their Avro schema, and the \
       lines that each sink is expected to write. The events pass the decoder, the stages and the \

@@ -8,29 +8,29 @@ struct VerifyCommand: AsyncParsableCommand {
     commandName: "verify",
     abstract: "Compares the copies with the org, and reports 'equal' or the differences.",
     discussion: """
-      Compares which records there are and when they were last changed (LastModifiedDate, or \
+      Compares the set of records, and when each was last changed (LastModifiedDate, or \
       SystemModstamp if the copy lacks that); --sample N also compares the values of N records, \
-      --full all values. What changed without a new date is found by values only. Records that \
-      differ are read again, twice, a minute after the reading before; only what still differs is \
-      called drift. So it takes up to two minutes for each object in which something differs. \
-      Every record of the org is counted once: as equal, different or missing; as too recent to be \
-      judged; as marked as stale or partial in the copy; or as left out or refused by a stage, \
+      --full all values. Only values show a change without a new date. Records that differ are read \
+      again, twice, a minute after the previous reading; only what still differs is drift. So it \
+      takes up to two minutes for each object of each sink in which something differs. \
+      Every record of the org is counted once: as equal, different or missing; as too recent to \
+      compare; as marked as stale or partial in the copy; or as left out or refused by a stage, \
       with the reason. A record that a filter or route leaves out now, but whose row is still in \
       the copy, is drift. Formulas, fields that the user may not see and fields that events do \
       not have are named and not compared. Takes no lock and is safe while a run is in progress. \
       A wait for records without progress ends after retry.give_up_after, but not within a minute.
       Tables are compared in the database, in temporary tables: the role needs the privileges of a \
       run and TEMPORARY on the database. Files are compared if records are read into them; their \
-      lines are merged by the documented rule, and sorted in files without a name in the state \
-      directory. Every sink that has a copy is compared; it has to be complete.
-      --checksums asks no org: it compares every finished file with the manifest.
+      lines are merged by the documented rule, and sorted in unnamed temporary files in the state \
+      directory. Every sink that has a copy is compared; the copy must be complete.
+      --checksums does not log in: it compares every finished file with the manifest.
       Exit codes: 0 equal; 64 command line, no such sink or object, or --repair without tables; 65 \
-      drift, or files that are damaged, missing or in nobody's manifest; 69 service or database \
+      drift, or files that are damaged, missing or in no manifest; 69 service or database \
       unavailable, or no progress; 74 a file cannot be read; 75 try again: the copy is not complete \
       yet, some of it is known to differ or was not judged, quota, or another run holds the database and --repair is given; 77 \
       login, object or database refused; 78 mistakes in the file, tables that do not fit, or \
-      stages that take away columns which changes are merged by. With --repair, 65 says that there \
-      was drift, and a repair that fails has the exit code of run.
+      stages that remove columns needed to merge changes. With --repair, 65 means that there was \
+      drift, and a repair that fails has the exit code of run.
       """)
 
   @OptionGroup var options: PipelineOptions
@@ -43,7 +43,7 @@ struct VerifyCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Also compare the values of this many records of each object, chosen by chance.",
+      "Also compare the values of this many records of each object, chosen at random.",
       valueName: "count"))
   var sample: Int?
 

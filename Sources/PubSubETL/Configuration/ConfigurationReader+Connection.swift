@@ -10,7 +10,7 @@ extension ConfigurationReader {
     let key = self.readableFile(reader, "key_file")
     reader.finish()
     if key != nil, certificate == nil {
-      reader.report("key_file", "needs certificate_file as well")
+      reader.report("key_file", "also needs certificate_file")
     }
     tls.identity = certificate.map {
       TLSConfiguration.Identity(certificateFile: $0, keyFile: key ?? $0)
@@ -45,7 +45,7 @@ extension ConfigurationReader {
     }
   }
 
-  /// Empty means unset, so that `${PUBSUB_CA_FILE:-}` can stand in every pipeline.
+  /// Empty means unset, so that `${PUBSUB_CA_FILE:-}` can be used in every pipeline.
   private func readableFile(_ reader: JSONReader, _ key: String) -> String? {
     guard let text = reader.string(key), !text.isEmpty, let file = self.path(reader, key) else {
       return nil
@@ -81,7 +81,7 @@ extension ConfigurationReader {
       let exceptions = ProxyExceptions(parsing: proxy.string("no_proxy") ?? "")
       proxy.finish()
       guard let url else { return .none }
-      // As with files of TLS, so that `${PROXY:-}` can stand in every pipeline.
+      // As with files of TLS, so that `${PROXY:-}` can be used in every pipeline.
       if url.isEmpty { return self.environmentProxy(reader) }
       do throws(ProxyAddress.ParseError) {
         return ProxySettings(try ProxyAddress(parsing: url), exceptions: exceptions)

@@ -23,7 +23,7 @@ enum ConfigurationSummary {
           "topic",
           topic.name + ", "
             + (configuration.source.managed.map {
-              "first run where the managed subscription \($0) stands"
+              "a first run starts at the position of the managed subscription \($0)"
             } ?? Self.start(topic.start))
         ))
     }

@@ -2,7 +2,7 @@ import HTTPClient
 import JSON
 import Pipeline
 
-/// Which records are read besides those that change, and how (`source.snapshot`).
+/// Which records are read in addition to those that change, and how (`source.snapshot`).
 struct SnapshotConfiguration: Sendable, Equatable {
   enum Mode: String, CaseIterable, Sendable { case initial, never }
 
@@ -18,7 +18,7 @@ struct SnapshotConfiguration: Sendable, Equatable {
   var maxDuration = Duration.seconds(48 * 3600)
 }
 
-/// What becomes of records that events have left incomplete or wrong (`repair`).
+/// What a run does about records that events have left incomplete or wrong (`repair`).
 struct RepairConfiguration: Sendable, Equatable {
   enum Mode: String, CaseIterable, Sendable {
     /// They are read again.
@@ -90,8 +90,8 @@ extension ConfigurationReader {
     {
       reader.report(
         "objects",
-        "expected the objects whose records are to be read, since \(channel.name) does not tell "
-          + "which it has")
+        "expected the objects whose records are to be read, because \(channel.name) does not "
+          + "list its objects")
     }
     reader.finish()
     return snapshot

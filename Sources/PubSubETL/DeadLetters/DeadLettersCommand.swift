@@ -1,14 +1,14 @@
 import ArgumentParser
 
-/// `pubsub-etl dead-letters`: events that could not be exported, seen, sent again or given up.
+/// `pubsub-etl dead-letters`: events that could not be exported, seen, sent again or discarded.
 struct DeadLettersCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "dead-letters",
     abstract: "Lists events that could not be exported, sends them again, or drops them.",
     discussion: """
-      Events that could not be decoded, or that a database refused, lie in files in \
-      dead_letter.directory. The files never change: what has become of a letter is in \
-      _ledger-<name>.ndjson beside them.
+      Events that could not be decoded, or that a database refused, are stored in files in \
+      dead_letter.directory. The files never change: the state of each letter is in \
+      _ledger-<name>.ndjson next to them.
       """,
     subcommands: [
       DeadLettersListCommand.self, DeadLettersShowCommand.self, DeadLettersRetryCommand.self,

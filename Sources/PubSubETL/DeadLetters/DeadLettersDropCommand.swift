@@ -7,9 +7,9 @@ import JSON
 /// `pubsub-etl dead-letters drop FILE ID…`.
 struct DeadLettersDropCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "drop", abstract: "Gives dead letters up: they are not exported.",
+    commandName: "drop", abstract: "Discards dead letters; they will not be exported.",
     discussion: """
-      The letters stay in their files and no longer count as waiting. The ledger beside the files \
+      The letters stay in their files and no longer count as waiting. The ledger next to the files \
       and the journal in the state directory record who dropped them, and when. In a database, \
       their records stay marked until they are read again.
 

@@ -134,7 +134,7 @@ struct PublishEncoder {
       mistakes.append(
         JSONMistake(
           path: "/CreatedById", position: position,
-          message: "is required: the login does not tell the user's ID; add the member, or give "
+          message: "is required: the login does not return the user's ID; add the member, or give "
             + "--created-by"))
     }
   }

@@ -39,7 +39,7 @@ final class PublishReport: Sendable {
       if number <= Self.maxRefusals {
         self.tell("\(self.inputName):\(line.number): \(reason)")
       } else if number == Self.maxRefusals + 1 {
-        self.tell("more lines were refused; the results on standard output tell why")
+        self.tell("more lines were refused; see the results on standard output")
       }
     }
     let texts = results.map { PrintableText(json: $0, .compact, hiding: self.secrets) }

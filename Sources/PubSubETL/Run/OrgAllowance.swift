@@ -85,9 +85,9 @@ final class AllowanceWatch: Sendable {
         .tryAgain, reason: "allowance",
         "the org has \(ProgressLine.grouped(found.remaining)) of "
           + "\(ProgressLine.grouped(found.max)) delivered events left today; "
-          + "allowance.reserve keeps \(ProgressLine.grouped(kept)) for others, and a run needs more "
-          + "than the \(Phrase.count(outstanding, "event")) besides that it asks for at a time "
-          + "(num_requested for each topic); run again later, or lower one of these")
+          + "allowance.reserve keeps \(ProgressLine.grouped(kept)) for others. A run also needs more "
+          + "than the \(Phrase.count(outstanding, "event")) that it requests at a time "
+          + "(num_requested for each topic). Run again later, or lower one of these")
     }
     self.say(found, mayUse: min(mayUse, maxEvents.map { Int64($0) } ?? .max))
     return allowance

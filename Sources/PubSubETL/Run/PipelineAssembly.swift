@@ -118,7 +118,7 @@ struct PipelineAssembly {
       case .detour(let reason): logger.warning("\(reason)")
       case .commitFailed(let replayID, let reason):
         logger.warning(
-          "the managed subscription did not store replay ID \(replayID), and the export goes on: \(reason)"
+          "the managed subscription did not store replay ID \(replayID), but the export continues: \(reason)"
         )
       case .misplaced(let stored, let asked):
         logger.warning(

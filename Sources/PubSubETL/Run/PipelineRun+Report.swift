@@ -165,9 +165,9 @@ extension PipelineRun {
     case .allowanceSpent:
       end(
         .tryAgain, "allowance",
-        "stopped before the end of the stream, since allowance.reserve keeps the rest of the org's "
-          + "daily delivered events for others; everything delivered is exported, and a run goes on "
-          + "from there when more is left")
+        "stopped before the end of the stream, because allowance.reserve keeps the rest of the org's "
+          + "daily delivered events for others; everything delivered is exported, and a later run "
+          + "continues from there")
     case .interrupted(let following):
       end(
         following ? .success : .tryAgain, "signal",

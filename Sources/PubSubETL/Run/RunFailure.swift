@@ -39,7 +39,7 @@ struct RunFailure: Error {
           + "\(UTCTime.timestamp(milliseconds: error.committedAt)), more than an hour before the newest "
           + "exported one (\(UTCTime.timestamp(milliseconds: error.exportedAt))): this is another stream "
           + "than the one that was exported. Nothing of it was written. \(OrgChange.remedy). If it is the "
-          + "same stream, and only the times of its events went back, continue behind the last exported "
+          + "same stream, and only the times of its events went back, continue after the last exported "
           + "event with 'pubsub-etl checkpoint set FILE --topic \(error.topic) --replay-id', and the replay "
           + "ID that 'checkpoint show' prints")
     case let error as CheckpointError:

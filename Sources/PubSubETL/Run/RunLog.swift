@@ -85,7 +85,7 @@ final class RunLog {
     case .refused(let topic, let failure, let delay): self.refused(topic, failure, delay)
     case .heldBack(let topic):
       self.logger.info(
-        "the stream was closed while a sink was waited for; resuming",
+        "closed the stream while waiting for a sink; resuming",
         metadata: ["topic": "\(topic)"])
     case .caughtUp(let topic, let rule):
       self.logger.info("caught up", metadata: ["topic": "\(topic)", "rule": "\(rule)"])
@@ -315,7 +315,7 @@ final class RunLog {
     let untold = self.unreadableCount - Self.shownUnreadable
     if untold > 0 {
       self.logger.warning(
-        "\(Phrase.count(untold, "more record")) cannot be exported; 'status' says what to do")
+        "\(Phrase.count(untold, "more record")) cannot be exported; 'status' shows what to do")
     }
     guard report.exitCode == .success else { return }
     self.logger.info(

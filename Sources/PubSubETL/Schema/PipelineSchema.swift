@@ -121,7 +121,7 @@ enum PipelineSchema {
     return .object([
       .optional(
         "give_up_after", .reference("duration"),
-        "A run that ends by itself gives up (exit code 69) when the service, the login or a database "
+        "A run that ends by itself stops retrying (exit code 69) when the service, the login or a database "
           + "has failed for this long; a run that follows never does. For a managed subscription that "
           + "another client has, it waits "
           + "\(defaults.subscriptionPatience.components.seconds / 60) minutes unless this is set.",
@@ -183,7 +183,7 @@ enum PipelineSchema {
         "When a run ends: caught_up: once it has exported what is available; forever: on a "
           + "signal; or after a number of events or a time.", default: "caught_up"),
       .optional(
-        "quiet", .reference("duration"), "Silence after which a topic counts as caught up.",
+        "quiet", .reference("duration"), "Silence after which a topic is treated as caught up.",
         default: Self.duration(defaults.quiet)),
       .optional(
         "if_running", .choice(of: RunConfiguration.IfRunning.self),

@@ -63,7 +63,7 @@ extension PipelineStatus {
     if let last = position.lastEvent { lines.append("last event \(last.replayID)") }
     if let resume = position.resume {
       lines.append(
-        "goes on after \(resume)"
+        "resumes after \(resume)"
           + (position.hasOpenGroup ? ", inside a group of events with one replay ID" : ""))
     } else if let start = position.start {
       lines.append("starts at \(start.rawValue)")

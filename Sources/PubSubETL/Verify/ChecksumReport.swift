@@ -74,7 +74,7 @@ struct ChecksumReport {
       lines.append(("sink", entry.sink))
       let verdict =
         entry.isEqual
-        ? "equal; " : "DAMAGED: \(ProgressLine.grouped(Int64(found.faultCount))); whole: "
+        ? "equal; " : "DAMAGED: \(ProgressLine.grouped(Int64(found.faultCount))); undamaged: "
       lines.append(("files", verdict + whole))
       lines += entry.lost.map { ("", "lost: \($0): \(entry.remedy)") }
       if found.takenCount > 0 {

@@ -131,7 +131,7 @@ extension VerifyReport {
         + (found.outdated > 0
           ? ", \(ProgressLine.grouped(Int64(found.outdated))) of them missing or different: the next "
             + "run reads them again" : ": not judged"))
-    add(found.tooYoung, "changed since: too recent to be judged")
+    add(found.tooYoung, "changed since: too recent to compare")
     add(found.leftOut, "left out by a filter or route, and not in the copy")
     add(found.undecided, "not judged, because a condition of a stage cannot be checked")
     add(found.refused, "refused by a stage")
@@ -153,7 +153,8 @@ extension VerifyReport {
     lines += entry.notComparable.map { "not comparable: \($0.field): \($0.reason)" }
     lines += entry.blind.lines(of: entry.entity).map { "blind: \($0)" }
     if !entry.hasSettledTime {
-      lines.append("the org does not tell through when its changes are settled; its clock was used")
+      lines.append(
+        "the org does not report up to when its changes are final; used its clock instead")
     }
     return lines
   }

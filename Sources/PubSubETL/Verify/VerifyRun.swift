@@ -183,7 +183,7 @@ struct VerifyRun {
       let obstacle = usable.first?.repairObstacle
     {
       throw RunFailure(
-        .usage, reason: "no_repair", "--repair mends tables only: \(obstacle)")
+        .usage, reason: "no_repair", "--repair corrects tables only: \(obstacle)")
     }
     return (usable, obstacles.compactMap { $0 })
   }
@@ -237,7 +237,7 @@ struct VerifyRun {
   ) async throws -> (time: Int64, isOfOrg: Bool) {
     guard let now = client.serviceTime() else {
       throw RunFailure(
-        .unavailable, reason: "unavailable", "the org's answers do not tell its time")
+        .unavailable, reason: "unavailable", "the org's responses do not contain its time")
     }
     do {
       return (
@@ -246,7 +246,7 @@ struct VerifyRun {
     } catch let error as RESTError where error.disposition != .login && error.disposition != .quota
     {
       self.remark(
-        "\(error.message); changes of long transactions in the org may be taken for differences")
+        "\(error.message); changes by long transactions in the org may be reported as differences")
       return (now, false)
     }
   }

@@ -20,7 +20,8 @@ struct FieldAdministration {
       publisher.generator.models[model].category == .changeEvent
     else {
       throw SimulatorError(
-        .configuration, "\(change.object) is no object of an org with records (--existing)")
+        .configuration,
+        "\(change.object) is not an object with records; start the simulator with --existing")
     }
     let name = "\(change.object).\(change.field)"
     let isHidden: Bool? =
@@ -120,7 +121,7 @@ struct FieldAdministration {
         case .scalar(.double, let kind) = model.versions.last?.fields
           .first(where: { $0.name == source })?.shape,
         [.number, .currency, .percent].contains(kind)
-      else { throw Self.refusal("\(source) is no number field of \(model.entity)") }
+      else { throw Self.refusal("\(source) is not a number field of \(model.entity)") }
       return .scalar(name, .double, .formula(slot: slot), "Data:Double:\(id)")
     }
   }
@@ -139,7 +140,10 @@ struct FieldAdministration {
   ) throws {
     guard change.field.hasSuffix("__c"), let slot = model.slotOf[change.field],
       model.firstChild[slot] == nil
-    else { throw self.refusal("\(change.object).\(change.field) is no custom field of one value") }
+    else {
+      throw self.refusal(
+        "\(change.object).\(change.field) is not a custom field with a single value")
+    }
     let isUsed = zip(model.slots, model.versions.last?.positions ?? []).contains {
       $0.kind == .formula(slot: slot) && $1 != nil
     }

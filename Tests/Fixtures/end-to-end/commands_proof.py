@@ -138,7 +138,7 @@ def status(call, url):
     text, _ = call("status", code=69, url=unreachable)
     require("database_unavailable" in text, text)
     text, said = call("checkpoint", "show", code=69, url=unreachable)
-    require("goes on after" in text and "warehouse" in said, said)
+    require("resumes after" in text and "warehouse" in said, said)
 
 
 def epochs(url, schema="salesforce"):

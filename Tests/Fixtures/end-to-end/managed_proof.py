@@ -8,7 +8,7 @@ exactly once in the output, and the service's position is the one that the progr
 - batch: two runs; the call is closed cleanly, so that the second finds the subscription free.
 - behind, lost: the service's position is moved back, or removed: events come again and are dropped.
 - ahead: another client has committed: what lies between is read with Subscribe, and nothing is missing.
-- refused: commits are refused; the export goes on, and a later commit is confirmed.
+- refused: commits are refused; the export continues, and a later commit is confirmed.
 - delayed: answers to commits come late, one for several.
 - active: another run has the subscription; after its SIGTERM it is free at once. A dry run leaves it alone.
 - following: new events, new schemas, an expired token and a broken stream while a run follows.
@@ -420,7 +420,7 @@ def stalled(part):
     report = part.report()
     if report["topics"][0]["events"] != 100:
         part.fail("a run ended as", report["reason"], "with", report["topics"][0])
-    # Those that waited, one more every 45 s, and the one that proves where the stream goes on afterwards.
+    # Those that waited, one more every 45 s, and the one that proves where the stream resumes afterwards.
     check_report(part, (2, 20))
     if report["retries"]["count"] != 1:
         part.fail("one silent call:", report["retries"])

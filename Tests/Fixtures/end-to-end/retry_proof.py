@@ -237,7 +237,7 @@ def database_follow(arguments, simulator):
             cell.fail(more, "events were delivered while nobody took them")
         cluster.start()
         cell.wait_for(run, cell.total())
-        cell.says("the stream was closed while a sink was waited for")
+        cell.says("closed the stream while waiting for a sink")
         run.send_signal(signal.SIGTERM)
         cell.end(run, 0)
         # What was in the transport when its stream was closed comes again: a window of each topic at most.

@@ -38,7 +38,7 @@ import Testing
         ChecksumReport.Entry(sink: "files", directory: "/out", checksums: checksums, lost: [])
       ])
     #expect(!report.isEqual)
-    #expect(report.text.contains("DAMAGED: 2; whole: 3 files, "))
+    #expect(report.text.contains("DAMAGED: 2; undamaged: 3 files, "))
     #expect(report.text.contains("Account/x.ndjson.zst is missing\n"))
     #expect(report.text.contains("and 1 more"))
     let json = report.json
@@ -94,7 +94,7 @@ import Testing
         sink          warehouse
         entity        Account: equal; 1,200 records of 1,204 compared, 1,200 equal, as of 2026-02-17T03:46:40.000Z
                       1 marked as stale, partial or waiting to be read again: not judged
-                      3 changed since: too recent to be judged
+                      3 changed since: too recent to compare
                       not comparable: Logo: REST has it as base64, which is not a value of the schema's type
                       blind: Account: formulas and roll-ups: Salesforce may send no event when they change: F1__c, F2__c, \
         F3__c, F4__c, F5__c, F6__c and 2 more
@@ -134,7 +134,7 @@ import Testing
     #expect(report.text.contains("not compared  sink 'files' has changes only\n"))
     #expect(report.text.contains("6 missing in the copy, or deleted there: a, b, c, d, e, …\n"))
     #expect(report.text.contains("BillingAddress.City: 1 differing: g\n"))
-    #expect(report.text.contains("its clock was used"))
+    #expect(report.text.contains("used its clock instead"))
     let json = report.json
     #expect(json["equal"]?.boolean == false && json["api_calls"]?.integer == 8)
     let table = try #require(json["tables"]?.array?.first)

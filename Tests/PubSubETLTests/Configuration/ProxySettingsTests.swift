@@ -193,7 +193,7 @@ struct ProxySettingsTests {
       ),
       (sets(one.certificateFile, nil), "certificate_file: private key '\(one.certificateFile)'"),
       (sets("/no/own.pem", one.keyFile), "certificate_file: the file /no/own.pem does not exist"),
-      (sets("", one.keyFile), "key_file: needs certificate_file"),
+      (sets("", one.keyFile), "key_file: also needs certificate_file"),
     ] {
       let mistakes = try sample.mistakes(sets: sets)
       #expect(mistakes.count == 1)

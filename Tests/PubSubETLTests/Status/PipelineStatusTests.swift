@@ -54,7 +54,7 @@ struct PipelineStatusTests {
     #expect(topic.position?.resume?.hex == "00aa")
     #expect(status.json["topics"]?.array?.first?["position"]?["next_ordinal"]?.integer == 10)
     #expect(status.json["last_run"]?["reason"]?.string == "caught_up")
-    #expect(status.text.contains("goes on after 00aa"))
+    #expect(status.text.contains("resumes after 00aa"))
     #expect(status.text.contains("expires in 2 d 2"))
     // The torn line is still there: nothing was written.
     #expect(try state.read(state.output + "/_manifest.ndjson").hasSuffix("{\"torn"))

@@ -9,7 +9,7 @@ struct TokenDocumentFlow: AccessTokenFlow {
   private let organizationID: String?
 
   /// - Parameters:
-  ///   - read: reads the document, each time anew.
+  ///   - read: reads the document each time.
   ///   - organizationID: 15 or 18 characters; nil to take it from the token.
   init(organizationID: String?, read: @escaping @Sendable () throws -> [UInt8]) {
     self.read = read

@@ -7,7 +7,7 @@ import Pipeline
 /// A new checkpoint for a pipeline whose own is lost, made from the manifests of its sinks.
 struct CheckpointRestore {
   var document: CheckpointDocument
-  /// What becomes of each topic, for people: topic and lines.
+  /// What happens to each topic, for people: topic and lines.
   var topics: [(topic: String, outcome: PositionRestore.Outcome)]
 
   /// Positions that begin an epoch, which the databases have to begin as well: a store in an older
@@ -95,7 +95,7 @@ struct CheckpointRestore {
     return PipelineStatus.text(lines)
   }
 
-  /// What becomes of the databases, likewise.
+  /// What happens to the databases, likewise.
   func text(_ databases: SinkDatabases) -> String {
     var lines = databases.lines
     for entry in databases.entries {
@@ -107,7 +107,7 @@ struct CheckpointRestore {
             : "\(entry.name): keeps its position"
               + (self.newEpochs.isEmpty
                 ? ""
-                : ", but begins the new epochs too; the history skips rows that it already has")
+                : ", but also begins the new epochs; the history skips rows that it already has")
         ))
     }
     return PipelineStatus.text(lines)

@@ -21,8 +21,8 @@ extension FilesSettings {
           + "must be a member. By default, the system decides."),
       .optional(
         "when_missing", .choice(of: FileSinkConfiguration.MissingPolicy.self),
-        "What it means if finished files are missing. fail: they count as lost if "
-          + "_manifest.ndjson is missing too, or if older files of the entity still exist, "
+        "What it means if finished files are missing. fail: they are treated as lost "
+          + "if _manifest.ndjson is also missing, or if older files of the entity still exist, "
           + "because a loader that deletes what it has read begins with the oldest; the run "
           + "ends with 65. ignore: a loader removes files, in any order.",
         default: .string(defaults.whenMissing.rawValue)),

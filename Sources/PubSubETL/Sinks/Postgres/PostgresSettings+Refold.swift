@@ -5,7 +5,7 @@ extension PostgresSettings: RefoldingSink {
   var refoldObstacle: String? {
     guard self.sink.mode != .both else { return nil }
     return "a sink of mode both is needed: '\(self.name)' has mode \(self.sink.mode.rawValue), so "
-      + "there is no history beside the current rows"
+      + "it does not have both history and current rows"
   }
 
   func refold(

@@ -66,7 +66,7 @@ struct PostgresStatus: SinkStatus {
           "sink '\(self.name)': \(failure.message)"
             + (self.isConnected
               ? ""
-              : ". 'status' reads the database as well: check that it is running and that the "
+              : "; 'status' also reads the database: check that it is running and that the "
                 + "sink's url, role and password are right")))
     } else if self.state == nil, isCommitted, !self.isNew {
       problems.append(
