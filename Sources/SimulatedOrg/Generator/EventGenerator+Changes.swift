@@ -109,7 +109,7 @@ extension EventGenerator {
   }
 
   /// Puts all values of the record into the image.
-  private func fill(_ model: Int, _ record: Int, into image: inout EventImage) {
+  func fill(_ model: Int, _ record: Int, into image: inout EventImage) {
     let schema = image.schema
     for slot in schema.positions.indices where schema.positions[slot] != nil {
       self.setCell(model, record, slot, into: &image)
@@ -125,7 +125,7 @@ extension EventGenerator {
   // MARK: Updates
 
   /// The change itself sets the date and, if another user made it, the user.
-  private mutating func stamp(
+  mutating func stamp(
     _ model: Int, _ records: [Int], into image: inout EventImage, isChange: Bool = true
   ) {
     var isOtherUser = false

@@ -3,9 +3,15 @@
 extension EventGenerator {
   /// Makes the records that exist before the first event, created and last changed over three
   /// years.
-  mutating func addExisting(_ count: Int, until end: Int64) {
+  ///
+  /// - Parameters:
+  ///   - end: the time of the first event, epoch milliseconds.
+  ///   - now: the time of the start.
+  mutating func addExisting(_ count: Int, until end: Int64, now: Int64) {
     let span = 3 * 365 * 86_400
-    for model in self.models.indices where self.models[model].category == .changeEvent {
+    if let team = self.team { team.addHistory(count, until: end, now: now, in: &self) }
+    for model in self.models.indices
+    where self.models[model].category == .changeEvent && self.team?.covers(model) != true {
       for _ in 0..<count {
         let age = 3600 + self.random.below(span)
         self.transaction.commitTimestamp = end - end % 1000 - Int64(age) * 1000
@@ -62,10 +68,11 @@ extension EventGenerator {
 
   /// A stamp that moves without an event, or a record that leaves the recycle bin.
   mutating func drift(at time: Int64) {
-    guard self.keepsRecords, self.random.chance(self.mix.silent), !self.objects.isEmpty else {
-      return
-    }
-    let model = self.objects[self.random.below(self.objects.count)]
+    guard self.keepsRecords, self.random.chance(self.mix.silent) else { return }
+    // Every change of the team's records has an event.
+    let objects = self.objects.filter { self.team?.covers($0) != true }
+    guard !objects.isEmpty else { return }
+    let model = objects[self.random.below(objects.count)]
     if self.random.chance(0.1) {
       self.pools[model].purge(&self.random)
     } else if let record = self.anyLiveRecord(model) {

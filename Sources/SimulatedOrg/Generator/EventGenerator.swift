@@ -1,7 +1,7 @@
 /// Makes a deterministic sequence of events for a set of objects and platform events.
 ///
-/// Equal seed, mix, models and times give equal events. Nothing is kept per event, and the number of live
-/// records is bounded.
+/// Equal seed, data, mix, models and times give equal events. Nothing is kept per event, and the number
+/// of live records is bounded.
 struct EventGenerator {
   /// The properties of an event other than its values.
   struct Event {
@@ -47,14 +47,27 @@ struct EventGenerator {
   var transaction = Transaction()
   /// Indexes of the models by object, for references.
   let modelOfEntity: [String: Int]
+  /// Objects that have events.
   let objects: [Int]
+  /// Makes the changes of its objects; nil for an org in which all are random.
+  let team: SalesTeam?
   private let platformEvents: [Int]
 
   /// - Parameters:
-  ///   - models: at least one.
-  ///   - existing: see `RecordPool`.
-  init(models: [EntityModel], seed: UInt64, mix: GeneratorMix, existing: Int? = nil) {
+  ///   - published: the objects and platform events that have events, at least one.
+  ///   - existing: see `RecordPool`; a sales team needs it.
+  init(
+    models published: [EntityModel], seed: UInt64, mix: GeneratorMix, data: OrgData = .random,
+    existing: Int? = nil
+  ) {
+    // A deal names its account and its owner, whether these have events or not.
+    let unpublished =
+      data == .sales
+      ? SalesTeam.models.filter { model in !published.contains { $0 === model } } : []
+    let models = published + unpublished
     self.models = models
+    let team = data == .sales ? SalesTeam(models) : nil
+    self.team = team
     self.mix = mix
     let values = ValueSource(mix: mix)
     self.values = values
@@ -66,12 +79,16 @@ struct EventGenerator {
     self.pools = models.map { RecordPool(model: $0, existing: existing) }
     self.modelOfEntity = Dictionary(
       models.indices.map { (models[$0].entity, $0) }, uniquingKeysWith: { first, _ in first })
-    self.objects = models.indices.filter { models[$0].category == .changeEvent }
+    self.objects = published.indices.filter { models[$0].category == .changeEvent }
     self.platformEvents = models.indices.filter { models[$0].category == .platformEvent }
-    let users = (0..<12).map { RecordID.bytes(prefix: "005", number: 2000 + $0) }
+    let users =
+      team == nil
+      ? (0..<12).map { RecordID.bytes(prefix: "005", number: 2000 + $0) } : SalesTeam.userIDs
     self.users = users
-    self.readers = zip(models, self.plans).map { [values] model, plan in
-      RecordReader(model: model, plan: plan, values: values, users: users)
+    self.readers = zip(models, self.plans).enumerated().map { [values] index, pair in
+      RecordReader(
+        model: pair.0, plan: pair.1, values: values, users: users,
+        known: team?.covers(index) == true ? team?.values : nil)
     }
     self.origins = [
       "com/salesforce/api/soap/61.0;client=SfdcInternalAPI/",
@@ -98,8 +115,13 @@ struct EventGenerator {
       self.makePlatformEvent(model, at: time, into: &image)
       return Event(model: model, id: id, records: [])
     }
-    self.continueTransaction(at: time, into: &image)
-    let records = self.makeChange(model, into: &image)
+    let records: [Int]
+    if let team = self.team, team.covers(model) {
+      records = team.makeChange(model, at: time, in: &self, into: &image)
+    } else {
+      self.continueTransaction(at: time, into: &image)
+      records = self.makeChange(model, into: &image)
+    }
     self.conceal(model, in: &image)
     for record in records { image.header.recordIDs.append(self.pools[model].records[record].id) }
     return Event(model: model, id: id, records: records)
@@ -110,7 +132,8 @@ struct EventGenerator {
     self.models[model] = changed
     self.plans[model] = ChangePlan(changed, hasTrueBooleans: self.keepsRecords)
     self.readers[model] = RecordReader(
-      model: changed, plan: self.plans[model], values: self.values, users: self.users)
+      model: changed, plan: self.plans[model], values: self.values, users: self.users,
+      known: self.readers[model].known)
   }
 
   /// The event of a conversion that loses data: any record may have lost the field's value.
@@ -135,10 +158,17 @@ struct EventGenerator {
     image.header.diff.removeAll { hidden.contains($0) }
   }
 
+  /// Chooses the object of the next event of a topic that has several.
+  mutating func choose(among models: [Int]) -> Int {
+    guard let team = self.team else { return models[self.random.below(models.count)] }
+    return team.choose(among: models, &self.random)
+  }
+
   private mutating func chooseModel() -> Int {
     let isPlatformEvent =
       self.objects.isEmpty
       || (!self.platformEvents.isEmpty && self.random.chance(self.mix.platformEvents))
+    if !isPlatformEvent, self.team != nil { return self.choose(among: self.objects) }
     let list = isPlatformEvent ? self.platformEvents : self.objects
     // the lower of two: the first objects are the busiest
     return list[min(self.random.below(list.count), self.random.below(list.count))]
@@ -164,8 +194,25 @@ struct EventGenerator {
       }
     }
     self.transaction.remaining -= 1
-    // a hole where another, unselected object took a number
+    // A hole where another, unselected object took a number.
     self.transaction.sequenceNumber += self.random.chance(0.03) ? 2 : 1
+    self.fillHeader(of: &image)
+  }
+
+  /// Begins a transaction of one event.
+  mutating func beginTransaction(at time: Int64, by user: Int, into image: inout EventImage) {
+    self.transaction.key = RecordID.uuid(&self.random)
+    self.transaction.sequenceNumber = 1
+    self.transaction.remaining = 0
+    self.transaction.commitTimestamp = time - time % 1000
+    self.transaction.commitNumber += Int64(1 + self.random.below(5000))
+    self.transaction.user = user
+    self.transaction.origin = 0
+    self.transaction.clockDifference = Int64(self.random.below(6) - 3) * 1000
+    self.fillHeader(of: &image)
+  }
+
+  private func fillHeader(of image: inout EventImage) {
     image.header.transactionKey = self.transaction.key
     image.header.sequenceNumber = self.transaction.sequenceNumber
     image.header.commitTimestamp = self.transaction.commitTimestamp

@@ -87,13 +87,18 @@ struct RecordPool: Sendable {
   // MARK: Changes
 
   /// A new record without values, alive. May take the place of the one deleted longest ago.
-  mutating func create(seed: UInt64, at time: Int64, by user: Int) -> Int {
+  ///
+  /// - Parameter mayBePerson: whether some accounts are persons.
+  mutating func create(
+    seed: UInt64, at time: Int64, by user: Int, mayBePerson: Bool = true
+  ) -> Int {
     self.created += 1
     let hash = RandomStream.mix(seed ^ RandomStream.hash(self.model.entity) &+ self.created)
     let record = RecordTable.Record(
       number: self.created,
       id: RecordID.bytes(prefix: self.model.keyPrefix, number: 1_000_000 + self.created),
-      hash: hash, isPerson: hash & 3 == 0, createdAt: time, modifiedAt: time, createdBy: user,
+      hash: hash, isPerson: mayBePerson && hash & 3 == 0, createdAt: time, modifiedAt: time,
+      createdBy: user,
       modifiedBy: user, stampedAt: time)
     let index: Int
     if self.keepsAll || self.records.count < self.capacity || self.deleted.isEmpty {

@@ -1,10 +1,12 @@
 /// Makes the current values of one object's records.
-struct RecordReader: Sendable {
+struct RecordReader {
   let model: EntityModel
   let plan: ChangePlan
   let values: ValueSource
   /// IDs, by the numbers that records have for users.
   let users: [[UInt8]]
+  /// The values of a sales team's records; nil for random ones.
+  var known: ValueTable?
 
   /// The value of a slot; text goes into the image's arena.
   func cell(
@@ -24,6 +26,7 @@ struct RecordReader: Sendable {
     case let kind:
       let version = table[record, slot]
       guard version != 0 else { return .null }
+      if let known = self.known { return known.cell(version, kind, into: &image) }
       guard let kind else {
         let isPlainName = self.plan.hasPersons && slot == self.plan.name && !state.isPerson
         guard isPlainName else { return .record }

@@ -18,7 +18,7 @@ package final class EventPublisher {
 
   package init(
     topics: [Topic], log: EventLog, seed: UInt64, mix: GeneratorMix, truth: TruthWriter?,
-    existing: Int? = nil
+    data: OrgData = .random, existing: Int? = nil
   ) {
     var models: [EntityModel] = []
     for topic in topics {
@@ -30,13 +30,13 @@ package final class EventPublisher {
     self.log = log
     self.truth = truth
     self.generator = EventGenerator(
-      models: models, seed: seed, mix: mix, existing: existing)
+      models: models, seed: seed, mix: mix, data: data, existing: existing)
     self.image = EventImage(entity: models[0], schema: models[0].versions[0])
-    self.plainTopics = models.map { model in
+    self.plainTopics = self.generator.models.map { model in
       topics.filter { topic in !topic.isEnriched && topic.members.contains { $0 === model } }
         .map(\.name)
     }
-    self.enrichedTopics = models.map { model in
+    self.enrichedTopics = self.generator.models.map { model in
       topics.filter { topic in topic.isEnriched && topic.members.contains { $0 === model } }
         .map { topic in
           let names = topic.enrichedFields[model.entity, default: []]
@@ -69,8 +69,10 @@ package final class EventPublisher {
   package func publish(at time: Int64, topic: String? = nil) throws {
     var model: Int?
     if let topic, let members = self.topics.first(where: { $0.name == topic })?.members {
-      let member = members[self.generator.random.below(members.count)]
-      model = self.generator.models.firstIndex { $0.entity == member.entity }
+      model = self.generator.choose(
+        among: members.compactMap { member in
+          self.generator.models.firstIndex { $0.entity == member.entity }
+        })
     }
     let event = self.generator.next(at: time, model: model, into: &self.image)
     try self.place(event, at: time)
@@ -80,8 +82,8 @@ package final class EventPublisher {
   }
 
   /// Makes the records that exist before the first event, and shows all records from now on.
-  func showRecords(in store: RecordStore, existing: Int, before time: Int64) {
-    self.generator.addExisting(existing, until: time)
+  func showRecords(in store: RecordStore, existing: Int, before time: Int64, now: Int64) {
+    self.generator.addExisting(existing, until: time, now: now)
     self.store = store
     self.showChanges(in: store, at: time)
   }

@@ -28,19 +28,29 @@ package struct Topic: Sendable {
   }
 
   /// Everything the simulator can serve.
-  package static let all: [Topic] =
-    [EntityModel.opportunity, .account, .contact, .station, .orderEvent, .messageEvent].map(
+  package static let all = Self.catalogue(.sales)
+
+  /// The topics that an org has unless some are named. Users belong to a sales team.
+  static func usual(_ data: OrgData) -> [Topic] {
+    let all = Self.catalogue(data)
+    return data == .sales ? all : all.filter { $0.members.first !== EntityModel.user }
+  }
+
+  static func catalogue(_ data: OrgData) -> [Topic] {
+    [EntityModel.opportunity, .account, .contact, .station, .orderEvent, .messageEvent, .user].map(
       Topic.single) + [
-      Topic(
-        name: "/data/ChangeEvents",
-        members: [EntityModel.opportunity, .account, .contact, .station], isChannel: true),
-      Topic(
-        name: "/data/Sales__chn", members: [EntityModel.opportunity, .account],
-        enrichedFields: [
-          "Account": ["Industry", "OwnerId"], "Opportunity": ["AccountId", "StageName"],
-        ], isChannel: true),
-      Topic(
-        name: "/event/Orders__chn", members: [EntityModel.orderEvent, .messageEvent],
-        isChannel: true),
-    ]
+        Topic(
+          name: "/data/ChangeEvents",
+          members: [EntityModel.opportunity, .account, .contact, .station]
+            + (data == .sales ? [.user] : []), isChannel: true),
+        Topic(
+          name: "/data/Sales__chn", members: [EntityModel.opportunity, .account],
+          enrichedFields: [
+            "Account": ["Industry", "OwnerId"], "Opportunity": ["AccountId", "StageName"],
+          ], isChannel: true),
+        Topic(
+          name: "/event/Orders__chn", members: [EntityModel.orderEvent, .messageEvent],
+          isChannel: true),
+      ]
+  }
 }

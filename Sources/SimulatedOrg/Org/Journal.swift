@@ -56,8 +56,8 @@ final class Journal {
       close(self.descriptor)
       throw SimulatorError(
         .configuration,
-        "\(path) was written with other settings (\(first)); use the same seed, events, epoch, "
-          + "span, topics and shares, or another --state-dir"
+        "\(path) was written with other settings (\(first)); use the same data, seed, "
+          + "events, epoch, span, topics and shares, or another --state-dir"
       )
     }
     do {

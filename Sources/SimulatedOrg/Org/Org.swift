@@ -48,7 +48,7 @@ package final class Org {
     self.refreshTokens = RefreshTokenRegistry(
       token: configuration.refreshToken, isRotating: configuration.rotatesRefreshTokens)
     self.fields = FieldAdministration(hidden: Set(configuration.hiddenFields))
-    let topics = try Self.topics(named: configuration.topics)
+    let topics = try Self.topics(named: configuration.topics, of: configuration.data)
     let start = epoch - configuration.span
     self.log = try EventLog(
       topics: topics, seed: configuration.seed, createdAt: start,
@@ -56,7 +56,7 @@ package final class Org {
     self.publisher = EventPublisher(
       topics: topics, log: self.log, seed: configuration.seed, mix: configuration.mix,
       truth: try configuration.truthPath.map(TruthWriter.init(path:)),
-      existing: configuration.existing)
+      data: configuration.data, existing: configuration.recordCount)
     self.dataAPI = try Self.dataAPI(configuration, self.publisher, before: start)
     for text in configuration.classifiedFields {
       self.classification.set(try DataClassification.Entry(parsing: text))
@@ -79,12 +79,13 @@ package final class Org {
   private static func dataAPI(
     _ configuration: SimulatedOrgConfiguration, _ publisher: EventPublisher, before start: Int64
   ) throws -> DataAPI? {
-    guard let existing = configuration.existing else { return nil }
+    guard let existing = configuration.recordCount else { return nil }
     let store = RecordStore(
       readers: publisher.generator.readers, delay: configuration.visibilityDelay,
       unsharedShare: configuration.unshared, hiddenFields: Set(configuration.hiddenFields))
     store.maxQueryFields = configuration.maxQueryFields
-    publisher.showRecords(in: store, existing: existing, before: start)
+    publisher.showRecords(
+      in: store, existing: existing, before: start, now: start + configuration.span)
     let jobs = try QueryJobs(
       store: store, directory: configuration.stateDirectory ?? "/tmp", seed: configuration.seed,
       queueTime: configuration.bulkQueueTime, rowsPerSecond: configuration.bulkRate)
@@ -101,12 +102,13 @@ package final class Org {
     // Members that journals of earlier versions lack are written only where they count.
     let mix = Mirror(reflecting: configuration.mix).children.filter { $0.label != "silent" }
       .map { "\($0.value)" }
-    let records = configuration.existing.map {
+    let records = configuration.recordCount.map {
       " existing=\($0) silent=\(configuration.mix.silent)"
     }
+    let data = configuration.data == .random ? "" : " data=\(configuration.data.rawValue)"
     return "pubsub-simulator 1 seed=\(configuration.seed) events=\(configuration.events) "
       + "epoch=\(epoch) span=\(configuration.span) topics=\(topics) "
-      + "mix=\(mix.joined(separator: ","))\(records ?? "")"
+      + "mix=\(mix.joined(separator: ","))\(records ?? "")\(data)"
   }
 
   /// Repeats what happened before a restart.
@@ -143,10 +145,11 @@ package final class Org {
     }
   }
 
-  private static func topics(named names: [String]) throws -> [Topic] {
-    guard !names.isEmpty else { return Topic.all }
+  private static func topics(named names: [String], of data: OrgData) throws -> [Topic] {
+    guard !names.isEmpty else { return Topic.usual(data) }
+    let catalogue = Topic.catalogue(data)
     return try names.map { name in
-      guard let topic = Topic.all.first(where: { $0.name == name }) else {
+      guard let topic = catalogue.first(where: { $0.name == name }) else {
         let known = Topic.all.map(\.name).joined(separator: ", ")
         throw SimulatorError(.configuration, "unknown topic '\(name)'; known: \(known)")
       }

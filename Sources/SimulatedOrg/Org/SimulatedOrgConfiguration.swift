@@ -10,6 +10,9 @@ public struct SimulatedOrgConfiguration: Sendable {
   public var span: Int64 = 24 * 3_600_000
   /// Names of the topics that exist; empty: all.
   public var topics: [String] = []
+  /// The kind of records and events.
+  public var data = OrgData.random
+  /// Shares among random values and events.
   public var mix = GeneratorMix()
   public var truthPath: String?
   /// CA, server key and the epoch are kept here, so that they survive a restart.
@@ -36,9 +39,14 @@ public struct SimulatedOrgConfiguration: Sendable {
   /// Nil: responses of natural sizes.
   public var maxResponseEvents: Int?
 
-  /// The number of records of each object before the first event, which REST and Bulk then show;
-  /// nil for an org without REST and Bulk.
+  /// The number of records of each object before the first event, which REST and Bulk then show.
+  /// Nil: an org of random data has neither records nor REST and Bulk; a sales team has as many as
+  /// suit its events.
   public var existing: Int?
+  /// The same; nil only for an org without REST and Bulk.
+  public var recordCount: Int? {
+    self.existing ?? (self.data == .sales ? OrgData.usualSize(events: self.events) : nil)
+  }
   /// Milliseconds after which REST shows a change.
   public var visibilityDelay: Int64 = 0
   /// Share of the records that the user may not see, 0…1.

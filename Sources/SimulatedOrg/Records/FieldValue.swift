@@ -111,6 +111,20 @@ enum CivilDate {
       + "\(Self.padded(time / 1000 % 60, 2)).\(Self.padded(time % 1000, 3))"
   }
 
+  static func year(_ milliseconds: Int64) -> Int64 {
+    Self.date(milliseconds.flooredDivision(by: Self.dayLength)).0
+  }
+
+  /// The first day of the year of a time, milliseconds since 1970.
+  static func firstDay(ofYearOf milliseconds: Int64) -> Int64 {
+    // Every year has such a day.
+    (Self.day(year: Self.year(milliseconds), month: 1, day: 1) ?? 0) * Self.dayLength
+  }
+
+  static func lastDay(ofYearOf milliseconds: Int64) -> Int64 {
+    (Self.day(year: Self.year(milliseconds), month: 12, day: 31) ?? 0) * Self.dayLength
+  }
+
   /// Eras of 400 years that begin on 1 March.
   private static func date(_ day: Int64) -> (Int64, Int64, Int64) {
     let shifted = day + 719_468
