@@ -19,17 +19,25 @@ struct ServeCommand: AsyncParsableCommand {
   var controlPort: UInt16 = 0
   @Flag(help: "No TLS: http:// for API and login.")
   var plaintext = false
-  @Option(help: "Equal seeds give equal events.")
+  @Option(
+    help: ArgumentHelp(
+      "Kind of records and events. sales: a sales team with users, accounts, contacts and "
+        + "deals at work; other objects and platform events are random. random: values of every type "
+        + "and all kinds of events, for tests. Default: random if a share below is given, else sales.",
+      valueName: "sales|random"))
+  var data: OrgData?
+  @Option(help: "The same seed gives the same records and events.")
   var seed: UInt64 = 1
-  @Option(help: "Events published before the start.")
-  var events = 0
+  @Option(help: "Events published before the start; default: 200 with a sales team, else none.")
+  var events: Int?
   @Option(
     help:
       "End of those events, epoch milliseconds; default: the first start with this state, or now."
   )
   var epoch: Int64?
-  @Option(help: "Number of hours over which they are spread.")
-  var spanHours = 24.0
+  @Option(
+    help: "Number of hours over which they are spread; default: 71 with a sales team, else 24.")
+  var spanHours: Double?
   @Option(help: "Events per second after the start.")
   var liveRate = 0.0
   @Option(help: "Number of live events; default: no limit.")
@@ -75,14 +83,19 @@ struct ServeCommand: AsyncParsableCommand {
   var fault: [String] = []
   @Option(help: "JSON file of faults, quotas and hidden fields; see the documentation.")
   var faults: String?
-  @OptionGroup(title: "Shares of special events and values, 0...1")
+  @OptionGroup(title: "Shares of special events and values among random ones, 0...1")
   var mix: MixOptions
 
   func validate() throws {
-    if self.events < 0 { throw ValidationError("--events must not be negative") }
+    if let events = self.events, events < 0 {
+      throw ValidationError("--events must not be negative")
+    }
     if self.liveRate < 0 { throw ValidationError("--live-rate must not be negative") }
-    guard (0...71).contains(self.spanHours) else {
+    if let hours = self.spanHours, !(0...71).contains(hours) {
       throw ValidationError("--span-hours must be within the retention, 0 to 71")
+    }
+    if self.madeOf == .random, self.records.existing == nil, self.records.state != nil {
+      throw ValidationError("--state needs --existing or --data sales")
     }
     guard (0.1...270).contains(self.keepaliveInterval) else {
       throw ValidationError("--keepalive-interval must be 0.1 to 270 seconds")
@@ -145,12 +158,19 @@ struct ServeCommand: AsyncParsableCommand {
     try OutputFile.write(await server.deliveredJSON() + "\n", to: path)
   }
 
+  /// Special events occur among random data only, so a share of them chooses that.
+  private var madeOf: OrgData {
+    self.data ?? (self.mix.mix == GeneratorMix() ? .sales : .random)
+  }
+
   private func simulator() -> SimulatorConfiguration {
     var configuration = SimulatorConfiguration()
+    let isTeam = self.madeOf == .sales
+    configuration.org.data = self.madeOf
     configuration.org.seed = self.seed
-    configuration.org.events = self.events
+    configuration.org.events = self.events ?? (isTeam ? 200 : 0)
     configuration.org.epoch = self.epoch
-    configuration.org.span = Int64(self.spanHours * 3_600_000)
+    configuration.org.span = Int64((self.spanHours ?? (isTeam ? 71 : 24)) * 3_600_000)
     configuration.org.topics = self.topics.flatMap { $0.split(separator: ",").map(String.init) }
     configuration.org.mix = self.mix.mix
     configuration.liveRate = self.liveRate

@@ -40,6 +40,9 @@ class Simulator:
         self.truth = work + "/truth.ndjson"
         path = work + "/env"
         command = [programs + "/pubsub-simulator", "--truth", self.truth, "--env", path]
+        # Proofs need values of every shape, unless the options say otherwise.
+        if "--data" not in options:
+            command += ["--data", "random"]
         # The largest and smallest numbers too, unless the options say otherwise.
         if "--extremes" not in options:
             command += ["--extremes", "0.01"]

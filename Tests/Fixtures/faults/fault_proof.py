@@ -424,7 +424,8 @@ def main():
     truth, env_file = arguments.work + "/truth.ndjson", arguments.work + "/env"
     simulator = subprocess.Popen(
         [arguments.programs + "/pubsub-simulator", "--events", str(arguments.events),
-         "--seed", "1", "--extremes", "0.01", "--keepalive-interval", "1.2", "--truth", truth, "--env", env_file],
+         "--data", "random", "--seed", "1", "--extremes", "0.01", "--keepalive-interval", "1.2", "--truth", truth,
+         "--env", env_file],
         stdout=subprocess.PIPE,
     )
     try:

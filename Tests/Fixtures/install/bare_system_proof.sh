@@ -57,8 +57,8 @@ if command -v swift || find / -xdev -name 'libswift*' | grep .; then exit 1; fi
 pubsub-etl --version
 pubsub-simulator --version
 cp -r /usr/local/share/pubsub-etl/pipelines .
-pubsub-simulator --port 0 --seed 1 --events "$EVENTS" --topics /data/OpportunityChangeEvent \
-  --truth truth.ndjson --env simulator.env >simulator.log 2>&1 &
+pubsub-simulator --data random --port 0 --seed 1 --events "$EVENTS" \
+  --topics /data/OpportunityChangeEvent --truth truth.ndjson --env simulator.env >simulator.log 2>&1 &
 simulator=$!
 trap 'kill $simulator; wait $simulator || true' EXIT
 while [[ ! -e simulator.env ]]; do kill -0 $simulator; sleep 0.1; done
