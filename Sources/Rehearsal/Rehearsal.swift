@@ -116,8 +116,7 @@ public struct Rehearsal: Sendable {
     configuration.org.stateDirectory = "\(self.options.work)/simulator"
     configuration.org.tokenLifetime = Self.tokenLifetime
     configuration.org.keepaliveInterval = Self.keepaliveInterval
-    // Copies in tables begin with the records that there are.
-    if self.pipeline.hasPostgres { configuration.org.existing = 50 }
+    if self.pipeline.readsRecords { configuration.org.existing = 50 }
     self.options.script?.set(&configuration)
     return configuration
   }

@@ -20,6 +20,10 @@ struct RehearsedPipeline {
 
   var sinkCount: Int
   var hasPostgres = false
+  /// The pipeline copies the records that the org has before the first event.
+  var readsRecords: Bool {
+    self.hasPostgres || self.document["source"]?["snapshot"]?["mode"]?.string == "initial"
+  }
   /// The run's end has to be asked for, because the file says that there is none.
   var runsForever: Bool
   /// What is written to a file for the exporter.

@@ -61,7 +61,7 @@ import Testing
 
   @Test(
     "The cases of every pipeline file of this repository pass",
-    arguments: ["opps", "opps-postgres", "order-events", "all-changes", "sales-postgres"])
+    arguments: ["opps", "opps-postgres", "order-events", "all-changes", "sales", "sales-postgres"])
   func shipped(name: String) throws {
     let file = try PipelineTestFile.load("\(Self.pipelines)/\(name)\(PipelineTestFile.suffix)")
     let run = PipelineTestRun(
