@@ -39,10 +39,13 @@ struct JournalTests {
     #expect(error?.code == .configuration)
   }
 
-  @Test("A restarted org has the same events, replay IDs and times, and continues in the same way")
-  func restart() throws {
+  @Test(
+    "A restarted org has the same events, replay IDs and times, and continues in the same way",
+    arguments: OrgData.allCases)
+  func restart(data: OrgData) throws {
     let directory = try TemporaryDirectory()
     var configuration = SimulatedOrgConfiguration()
+    configuration.data = data
     configuration.events = 300
     configuration.stateDirectory = directory.path
     configuration.truthPath = "\(directory.path)/truth"
