@@ -41,7 +41,9 @@ package final class PostgresSink: Store {
   private let acceptsMissing: Bool
   private let subscribed: [String]
 
-  private var encoders = LayoutCache<(encoder: CopyEncoder, rows: PendingRows)>()
+  private var encoders = LayoutCache<
+    (encoder: CopyEncoder, rows: PendingRows, columns: [String])
+  >()
   /// In order of arrival. For a topic and entity, the last has the newest tables.
   private(set) var pending: [PendingRows] = []
   /// Events of the open commit that could not become rows.
@@ -342,7 +344,11 @@ package final class PostgresSink: Store {
 
   package func isReady(for layout: RecordLayout) -> Bool { self.encoders[layout] != nil }
 
+  /// Layouts with the same tables share them, whatever fields each has.
   func tables(of layout: RecordLayout) -> LayoutTables? { self.encoders[layout]?.rows.tables }
+
+  /// SQL names, not quoted, of the columns that the layout's fields have.
+  func columnNames(of layout: RecordLayout) -> [String]? { self.encoders[layout]?.columns }
 
   package func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
     try self.attempt {
@@ -358,7 +364,7 @@ package final class PostgresSink: Store {
   }
 
   package func write(_ batch: RecordBatch) throws {
-    guard let (encoder, rows) = self.encoders[batch.layout] else {
+    guard let (encoder, rows, _) = self.encoders[batch.layout] else {
       preconditionFailure("\(batch.layout.entity): written without being ready")
     }
     if batch.readAt != nil { return self.writeReads(batch, encoder, rows) }
@@ -445,7 +451,7 @@ package final class PostgresSink: Store {
     let encoder = CopyEncoder(
       layout: layout, tables: tables,
       numericHasInfinity: self.connection.serverVersion >= 140_000)
-    self.encoders.insert((encoder, rows), for: layout)
+    self.encoders.insert((encoder, rows, tables.columnNames), for: layout)
   }
 
   /// Events of a record can be ordered only within one topic, and a history would contain events

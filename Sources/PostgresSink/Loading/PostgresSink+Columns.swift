@@ -8,8 +8,8 @@ extension PostgresSink {
     var access: [String: FieldAccess] = [:]
     /// Dotted names of fields whose columns were filling when the run began.
     var filling: [String] = []
-    /// The tables of the layout in which the last records were read.
-    var readTables: LayoutTables?
+    /// SQL names of the columns that the layout of the last records that were read fills.
+    var readColumns: [String]?
   }
 
   private var states: ColumnStates { ColumnStates(self.catalog.bookkeeping) }
@@ -38,7 +38,7 @@ extension PostgresSink {
     }
     let known = KnownFields(
       access: access, filling: filling?.map(\.field) ?? [],
-      readTables: self.knownFields[entity]?.readTables)
+      readColumns: self.knownFields[entity]?.readColumns)
     self.knownFields[entity] = known
     if known.filling.isEmpty, self.passes.keys.contains(where: { $0.hasPrefix("\(entity) ") }) {
       try self.retrying {
@@ -63,7 +63,7 @@ extension PostgresSink {
     let known = self.knownFields[pass.entity] ?? KnownFields()
     try self.states.complete(
       pass.part == nil ? nil : known.filling,
-      columns: known.readTables?.columnNames,
+      columns: known.readColumns,
       calculated: known.access.filter { $0.value == .calculated }.map(\.key),
       tables: self.tableNames(of: pass.entity), begunAt: begunAt, over: self.connection)
   }

@@ -63,8 +63,8 @@ extension PostgresSink {
     if let pass { self.openPasses[pass.key] = pass }
     guard batch.rowCount > 0 else { return }
     try self.write(batch)
-    self.knownFields[batch.layout.entity, default: KnownFields()].readTables =
-      self.tables(of: batch.layout)
+    self.knownFields[batch.layout.entity, default: KnownFields()].readColumns =
+      self.columnNames(of: batch.layout)
   }
 
   package func passNumber(over key: String) -> Int { self.passes[key]?.number ?? 0 }

@@ -291,6 +291,27 @@ struct ColumnReadTests {
     #expect(try Self.states(run) == ["amount filling", "amount__text gone since"])
   }
 
+  @Test("The column with the field's name has the type of today, whatever the stream still brings")
+  func namesFollowToday() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, .both).begin()
+    let converted = SinkRun.layout(.string, schemaID: "schema-2")
+    try run.write(["b"], layout: converted) { _ in [SinkRun.amount: .text("2")] }
+    try run.commit()
+    #expect(try Self.states(run) == ["amount filling", "amount__float8 gone since"])
+    // The org has the first schema again.
+    run.sink.noteCurrent(SinkRun.layout())
+    try Self.write(RecordBatch(layout: SinkRun.layout()), to: run)
+    try run.write(["c"], layout: converted) { _ in [SinkRun.amount: .text("3")] }
+    try run.commit()
+    #expect(
+      try run.eye.rows(
+        "SELECT id, pg_typeof(amount), amount, amount__text FROM salesforce.opportunity "
+          + "WHERE id <> 'first' ORDER BY id")
+        == [["b", "double precision", "-", "2"], ["c", "double precision", "-", "3"]])
+    #expect(try Self.states(run) == ["amount filling", "amount__text gone since"])
+  }
+
   @Test("A field that the org has is not gone, although an earlier schema lacks it")
   func live() async throws {
     let database = try await TestDatabase()
@@ -308,6 +329,22 @@ struct ColumnReadTests {
     run.sink.noteCurrent(Self.wider)
     try Self.write(RecordBatch(layout: Self.wider), to: run)
     #expect(try Self.states(run) == ["note__c filling"])
+  }
+
+  @Test("A pass completes only the columns that got values", arguments: modes)
+  func completesOnlyItsColumns(mode: PostgresSinkConfiguration.Mode) async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, mode).begin()
+    try run.write(["new"], layout: Self.wider)
+    try run.commit()
+    #expect(try Self.states(run) == ["note__c filling"])
+    // A pass in the schema from before the field.
+    try Self.pass(Self.reads(["a": Self.whole("a")], SinkRun.layout()), to: run)
+    #expect(try Self.states(run) == ["note__c filling"])
+    var record = Self.whole("a")
+    record[Self.note] = .text("x")
+    try Self.pass(Self.reads(["a": record], Self.wider), number: 2, to: run)
+    #expect(try Self.states(run) == [])
   }
 
   @Test("Bookkeeping of an earlier version gets states, and columns that were added are filling")
