@@ -1,11 +1,12 @@
 /// A kind of change of a deal.
 enum DealCard {
-  case advance, nextStep, create, slip, amount, deliver, describe, reassign, reassignSeveral, delete
-  case undelete
+  case advance, close, nextStep, create, slip, amount, deliver, describe, reassign, reassignSeveral
+  case delete, undelete
 
   static let counts: [(DealCard, Int)] = [
-    (.advance, 15), (.nextStep, 6), (.create, 5), (.slip, 4), (.amount, 4), (.deliver, 1),
-    (.describe, 1), (.reassign, 1), (.reassignSeveral, 1), (.delete, 1), (.undelete, 1),
+    (.advance, 13), (.close, 3), (.nextStep, 5), (.create, 5), (.slip, 4), (.amount, 4),
+    (.deliver, 1), (.describe, 1), (.reassign, 1), (.reassignSeveral, 1), (.delete, 1),
+    (.undelete, 1),
   ]
 }
 
@@ -28,7 +29,8 @@ extension SalesTeam {
     let change: [Int]? =
       switch card {
       case .create: nil
-      case .advance: self.advance(at: time, in: &generator, into: &image)
+      case .advance: self.advance(from: nil, at: time, in: &generator, into: &image)
+      case .close: self.advance(from: .negotiation, at: time, in: &generator, into: &image)
       case .slip: self.slip(at: time, in: &generator, into: &image)
       case .reassign: self.reassign(upTo: 1, at: time, in: &generator, into: &image)
       case .reassignSeveral: self.reassign(upTo: 4, at: time, in: &generator, into: &image)
@@ -52,14 +54,19 @@ extension SalesTeam {
     ]
   }
 
+  /// Moves a deal on that has been in its stage for long enough.
+  ///
+  /// - Parameter wanted: the stage; nil for any.
   private func advance(
-    at time: Int64, in generator: inout EventGenerator, into image: inout EventImage
+    from wanted: DealStage?, at time: Int64, in generator: inout EventGenerator,
+    into image: inout EventImage
   ) -> [Int]? {
     let found = self.deal(in: &generator) { record, generator in
       let stage = self.stage(record, in: generator)
       let since = self.time(self.opportunity, record, "LastStageChangeDate", in: generator)
       let hash = generator.pools[self.opportunity].records[record].hash
-      return !stage.isClosed && time - since >= stage.duration(ofDeal: hash)
+      return !stage.isClosed && wanted ?? stage == stage
+        && time - since >= stage.duration(ofDeal: hash)
     }
     guard let record = found else { return nil }
     let stage = self.stage(record, in: generator)
