@@ -23,7 +23,8 @@ struct ServeCommand: AsyncParsableCommand {
     help: ArgumentHelp(
       "Kind of records and events. sales: a sales team with users, accounts, contacts and "
         + "deals at work; other objects and platform events are random. random: values of every type "
-        + "and all kinds of events, for tests. Default: random if a share below is given, else sales.",
+        + "and all kinds of events, for tests. Default: random if a share of special events is "
+        + "given, else sales.",
       valueName: "sales|random"))
   var data: OrgData?
   @Option(help: "The same seed gives the same records and events.")

@@ -14,7 +14,7 @@ enum DealCard {
 extension SalesTeam {
   private static let day: Int64 = 86_400_000
   /// The most records that a search for a suitable one looks at.
-  private static let reach = 500
+  private static let reach = 200
 
   func changeDeal(
     ofNew account: Int?, at time: Int64, in generator: inout EventGenerator,
