@@ -64,6 +64,15 @@ struct RehearsedPipelineTests {
     #expect(error?.message.contains("--database-url") == true)
   }
 
+  @Test("The org of a pipeline that copies records has some before the first event")
+  func readsRecords() throws {
+    #expect(try self.pipeline(self.postgres, databaseURL: "postgresql://x").readsRecords)
+    #expect(try !self.pipeline(self.files).readsRecords)
+    let snapshot = self.files.replacing(
+      #""source": {"#, with: #""source": { "snapshot": { "mode": "initial" },"#)
+    #expect(try self.pipeline(snapshot).readsRecords)
+  }
+
   @Test("A pipeline that cannot be rehearsed is refused")
   func refuses() {
     func message(_ json: String) -> String? {
