@@ -8,7 +8,7 @@ struct CheckCommand: AsyncParsableCommand {
     discussion: """
       Prints how the file is understood, with absolute paths, and reports what would stop a run \
       on this machine: directories that cannot be written, a damaged checkpoint, a missing \
-      position.
+      position. The last line is the verdict.
       Exit codes: 0 a run can begin; 64 command line; 65 a damaged checkpoint; 74 a directory \
       that cannot be written; 78 mistakes in the file, or a new sink or topic without a start; \
       with --connect also 69 service or database unavailable, 77 login, topic or database \
@@ -27,7 +27,10 @@ struct CheckCommand: AsyncParsableCommand {
     let configuration = try self.options.loadOrExit()
     let secrets = configuration.secrets
     StandardStream.output.write(
-      PrintableText(lines: ConfigurationSummary.text(configuration), hiding: secrets))
+      PrintableText(
+        lines: ConfigurationSummary.text(
+          configuration, stored: LocalCheck.storedTopics(configuration)),
+        hiding: secrets))
     for warning in configuration.securityWarnings {
       StandardStream.error.write(PrintableText(line: "warning: \(warning)", hiding: secrets))
     }
@@ -38,8 +41,11 @@ struct CheckCommand: AsyncParsableCommand {
     for failure in failures {
       StandardStream.error.write(PrintableText(line: failure.message, hiding: secrets))
     }
-    if let first = failures.first { throw first.exitCode.error }
-    guard self.connect else { return }
+    if let first = failures.first { throw Self.refused(first.exitCode).error }
+    guard self.connect else {
+      Self.conclude("valid; --connect also checks the login, topics and databases")
+      return
+    }
     // What the service refuses does not hide what a database refuses.
     let service = await Self.show(hiding: secrets) {
       () async throws(ConnectionCheck.Failure) -> [String] in
@@ -49,7 +55,19 @@ struct CheckCommand: AsyncParsableCommand {
       () async throws(ConnectionCheck.Failure) -> [String] in
       try ConnectionCheck.askSinks(configuration)
     }
-    if let first = service ?? sinks { throw first.exitCode.error }
+    if let first = service ?? sinks { throw Self.refused(first.exitCode).error }
+    Self.conclude("ready to run")
+  }
+
+  private static func refused(_ code: ExitCode) -> ExitCode {
+    Self.conclude("not ready: a run would end with exit code \(code.rawValue)")
+    return code
+  }
+
+  /// The last line, in the form of those before.
+  private static func conclude(_ verdict: String) {
+    StandardStream.output.write(
+      PrintableText(line: ConfigurationSummary.line("verdict", verdict), hiding: SecretMask()))
   }
 
   /// Prints a line for each thing that works, or what is wrong.

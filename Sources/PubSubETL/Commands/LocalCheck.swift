@@ -33,6 +33,13 @@ enum LocalCheck {
     }
   }
 
+  /// Topics of which the checkpoint has a position; none if it cannot be read.
+  static func storedTopics(_ configuration: PipelineConfiguration) -> Set<String> {
+    let document = try? FileCheckpointStore.peek(configuration.statePaths)
+    let resumable = document?.topics.filter { $0.value.isResumable } ?? [:]
+    return Set(resumable.keys)
+  }
+
   /// What matters only when an event cannot be decoded, or a login replaces its token.
   static func warnings(_ configuration: PipelineConfiguration) -> [String] {
     var warnings: [String] = []

@@ -4,8 +4,11 @@ import Pipeline
 
 /// What a pipeline file means, in words, for `check`.
 enum ConfigurationSummary {
-  /// Lines of a label and a value, each ended. Paths are absolute, secrets do not occur.
-  static func text(_ configuration: PipelineConfiguration) -> String {
+  /// Lines of a label and a value, each ended. Paths are absolute, secrets do not occur. `stored` are
+  /// the topics of which the checkpoint has a position.
+  static func text(
+    _ configuration: PipelineConfiguration, stored: Set<String> = []
+  ) -> String {
     let org = configuration.source.org
     func way(to server: ServiceAddress) -> String {
       org.proxy.proxy(for: server).map { " by proxy \($0.endpoint)" } ?? ""
@@ -17,18 +20,22 @@ enum ConfigurationSummary {
     if let file = org.tls.caFile { lines.append(("trusts", file)) }
     if let identity = org.tls.identity { lines.append(("shows", identity.certificateFile)) }
     lines.append(("login", Self.login(org.auth) + (org.auth.server.map(way) ?? "")))
+    let hasTables = configuration.sinks.contains(where: \.keepsPosition)
     for topic in configuration.source.topics {
+      let first =
+        configuration.source.managed.map {
+          "first run after the position of the managed subscription \($0)"
+        } ?? Self.start(topic.start)
       lines.append(
         (
           "topic",
           topic.name + ", "
-            + (configuration.source.managed.map {
-              "a first run starts at the position of the managed subscription \($0)"
-            } ?? Self.start(topic.start))
+            + (stored.contains(topic.name)
+              ? "continues after the stored position"
+              : hasTables ? "continues after the database's position; \(first)" : first)
         ))
     }
     let mode = configuration.source.snapshot.mode
-    let hasTables = configuration.sinks.contains(where: \.keepsPosition)
     if hasTables || mode == .initial {
       let objects = configuration.source.snapshotObjects.map(\.entity).joined(separator: ", ")
       lines.append(
@@ -53,10 +60,12 @@ enum ConfigurationSummary {
     lines.append(("checkpoint", configuration.checkpoint.directory))
     lines.append(("dead letters", configuration.deadLetter.directory))
     lines.append(("until", Self.until(configuration.run.until)))
-    return lines.map { label, value in
-      label + String(repeating: " ", count: max(1, 14 - label.count))
-        + PrintableText.withoutLineEnds(value) + "\n"
-    }.joined()
+    return lines.map { Self.line($0.label, $0.value) + "\n" }.joined()
+  }
+
+  static func line(_ label: String, _ value: String) -> String {
+    label + String(repeating: " ", count: max(1, 14 - label.count))
+      + PrintableText.withoutLineEnds(value)
   }
 
   /// `stages[1]: redact Email, *Phone and what the org classifies as compliance PII`

@@ -23,4 +23,14 @@ struct ConfigurationSummaryTests {
 
         """)
   }
+
+  @Test("A topic with a stored position is not announced as a first run")
+  func stored() throws {
+    let configuration = try SamplePipeline().load(sets: ["source.start=earliest"])
+    let topic = "/data/OpportunityChangeEvent"
+    #expect(ConfigurationSummary.text(configuration).contains("\(topic), first run from"))
+    let text = ConfigurationSummary.text(configuration, stored: [topic])
+    #expect(text.contains("\(topic), continues after the stored position"))
+    #expect(!text.contains("first run"))
+  }
 }

@@ -20,7 +20,7 @@ import Testing
     #expect(PipelineAssembly(configuration: configuration).topics().map(\.start) == [.managed])
     #expect(
       ConfigurationSummary.text(configuration)
-        .contains("a first run starts at the position of the managed subscription \(text)"))
+        .contains("first run after the position of the managed subscription \(text)"))
   }
 
   @Test("Without source.managed, topics are read by Subscribe")
