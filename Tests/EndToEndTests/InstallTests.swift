@@ -6,7 +6,7 @@ import Testing
   private static let scratch = ProcessInfo.processInfo.environment["PUBSUB_TEST_INSTALL_SCRATCH"]
 
   @Test(
-    "Installation is complete and atomic, even over running programs, and README names its needs",
+    "Installation is complete and atomic, even over running programs, and the page names its needs",
     .enabled(if: scratch != nil && ProofScript.programs != nil))
   func installs() throws {
     try ProofScript("install_proof.py", in: "install")

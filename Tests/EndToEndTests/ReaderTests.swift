@@ -2,7 +2,7 @@ import Testing
 
 @Suite("Readers of files", .serialized) struct ReaderTests {
   @Test(
-    "DuckDB, pandas and polars read what was published, and README's query gives the current state",
+    "DuckDB, pandas and polars read what was published, and the view gives the current state",
     .enabled(if: ProofScript.programs != nil))
   func readTheTruth() throws { try ProofScript("readers_proof.py").run("--events", "20000") }
 }

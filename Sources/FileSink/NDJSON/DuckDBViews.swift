@@ -18,10 +18,14 @@ struct DuckDBViews {
         + "\n-- No views: DuckDB takes the backslash in the name of this directory for a separator.\n"
     }
     var text = Self.head
+    let names = Set(entities.map { Self.key($0.columns.entity) })
     var seen: Set<[UInt8]> = []
     for entity in entities {
       if seen.insert(Self.key(entity.columns.entity)).inserted {
         text += self.view(of: entity.columns, in: entity)
+        let current = Self.currentName(of: entity.columns.entity)
+        // An object of that name has its own view.
+        if !names.contains(Self.key(current)) { text += Self.currentView(of: entity.columns) }
       } else {
         text += Self.leftOut(entity.columns.entity)
       }
@@ -34,6 +38,11 @@ struct DuckDBViews {
     -- pubsub-etl and replaced whenever a new schema appears: do not edit.
     --
     --   duckdb -init _views.sql
+    --
+    -- "Opportunity" has every line, "Opportunity_now" a row for each record with its newest values.
+    -- _changed_at is the time of its last change, _read_at that of its last read. _partial: it was
+    -- never read completely, so columns without a change are null. _stale: a gap event said that it
+    -- changed, but not how.
     --
     -- A key that is absent from a line and an explicit null both read as NULL. In an UPDATE the
     -- difference matters: list_contains(_nulled_fields, 'Amount') is true when the field was
@@ -168,13 +177,17 @@ struct DuckDBViews {
     name.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
   }
 
-  /// A line comment ends at the next line break, so line breaks are removed from names.
   private static func leftOut(_ name: String) -> String {
+    Self.comment("Left out, since names of DuckDB do not differ in case: \(name)")
+  }
+
+  /// A line comment ends at the next line break, so line breaks are removed from names.
+  static func comment(_ text: String) -> String {
     var shown = ""
-    for scalar in name.unicodeScalars {
+    for scalar in text.unicodeScalars {
       shown.unicodeScalars.append(scalar.properties.generalCategory == .control ? " " : scalar)
     }
-    return "-- Left out, since names of DuckDB do not differ in case: \(shown)\n"
+    return "-- \(shown)\n"
   }
 
   /// The DuckDB type for a type of `_columns.json`.
@@ -230,7 +243,7 @@ struct DuckDBViews {
     return isStructured ? "JSON" : "VARCHAR"
   }
 
-  private static func identifier(_ name: String) -> String { Self.quoted(name, "\"") }
+  static func identifier(_ name: String) -> String { Self.quoted(name, "\"") }
   private static func literal(_ text: String) -> String { Self.quoted(text, "'") }
 
   /// Compares scalars, because a quote followed by a combining character is a single `Character`

@@ -82,7 +82,7 @@ struct ControlEndpoint: Sendable {
     case ("GET", "/control/stats"): return .json(try await self.server.statsJSON() + "\n")
     case ("GET", "/control/delivered"): return .json(try await self.server.deliveredJSON() + "\n")
     default:
-      return .json("{\"error\":\"unknown control; see README\"}\n", status: 404)
+      return .json("{\"error\":\"unknown control; see pubsub-simulator --help\"}\n", status: 404)
     }
   }
 

@@ -236,6 +236,44 @@ struct DuckDBViewsTests {
     #expect(found.contains(["294247-01-11", nil, nil, nil, nil, nil, nil]))
   }
 
+  private func changes(without removed: String? = nil, entity: String = "Lead") -> RecordLayout {
+    let columns =
+      Column.changeMetadata(topic: "/data/LeadChangeEvent", schemaID: "s1")
+      + [Column("Name", MetadataSlot.count, .string)]
+    return self.layout(columns.filter { $0.name != removed }, entity: entity)
+  }
+
+  private func views(of layouts: RecordLayout...) throws -> String {
+    for layout in layouts {
+      try ColumnCatalog(directory: self.directory.path, pipeline: "opps").add(
+        layout, entityDirectory: layout.entity)
+    }
+    return try String(contentsOfFile: "\(self.directory.path)/_views.sql", encoding: .utf8)
+  }
+
+  @Test("The view of current records is empty without files")
+  func noCurrentRecords() throws {
+    _ = try self.views(of: self.changes())
+    let current = try ViewFiles.query("Lead_now", of: self.directory.path)
+    #expect(
+      current.names == ["_record_id", "_changed_at", "_read_at", "_partial", "_stale", "Name"])
+    #expect(current.rows == [])
+  }
+
+  @Test("A removed metadata column that current records need is named instead of their view")
+  func noCurrentView() throws {
+    let text = try self.views(of: self.changes(without: "_change_type"))
+    #expect(!text.contains("Lead_now\" AS"))
+    #expect(text.contains("-- No view Lead_now: a stage removes the column _change_type.\n"))
+  }
+
+  @Test("An object named like the current records of another keeps its view")
+  func currentNameTaken() throws {
+    let text = try self.views(of: self.changes(), self.changes(entity: "Lead_Now"))
+    #expect(text.contains("CREATE OR REPLACE VIEW \"Lead_Now\" AS\nSELECT *"))
+    #expect(!text.contains("\"Lead_now\""))
+  }
+
   @Test("DuckDB gets only one of two entities whose names differ only in case")
   func entitiesInCase() throws {
     for entity in ["Lead", "LEAD"] {

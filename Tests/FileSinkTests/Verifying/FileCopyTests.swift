@@ -6,7 +6,7 @@ import Testing
 
 @testable import FileSink
 
-/// What the files say of records, by this program and by the query of README.
+/// What the files say of records, by this program and by the view of current records.
 @Suite("The copy that files hold") struct FileCopyTests {
   private let directory = try! TemporaryDirectory()  // A machine without /tmp runs no tests.
 

@@ -2,7 +2,7 @@
 
     compare_files.py --state FILE --files DIRECTORY [--object NAME ...] [--hidden OBJECT.FIELD ...]
 
-The state is what the query of README, "Current state from files", gives in DuckDB by `_views.sql`, for each object
+The state is what the view "…_now" of `_views.sql` has in DuckDB, for each object
 in turn; then the rules of compare_state.py. Besides:
 
 - every file is whole (`zstd -t`) and as the manifest says, none is in progress, and the manifest has no other;
@@ -32,14 +32,13 @@ KINDS = {
     "time-millis": "time without time zone", "array<string>": "text[]",
 }
 PASS = re.compile(r"-s[a-r]?(\d+)-r[a-r]?(\d+)-\d+[.]ndjson[.]zst$")
-README = harness.HERE + "/../../../README.md"
+FILES_PAGE = harness.HERE + "/../../../Sources/PubSubETL/PubSubETL.docc/Files.md"
 
 
-def query_of_readme(heading):
-    with open(README, encoding="utf-8") as file:
-        section = file.read().split("## %s\n" % heading, 1)[1].split("\n## ", 1)[0]
-    (query,) = re.findall(r"```sql\n(.*?)```", section, re.S)
-    return query
+def queries_of_the_page():
+    """The SQL of the page about files, in its order."""
+    with open(FILES_PAGE, encoding="utf-8") as file:
+        return re.findall(r"```sql\n(.*?)```", file.read(), re.S)
 
 
 def connection_to(output):
@@ -67,8 +66,6 @@ class Folded(compare_state.Comparison):
     def kinds(self, table):
         """All columns except those that identify the record and the source of its state."""
         (entity,) = [name for name in self.records if name.lower() == table]
-        query = query_of_readme("Current state from files")
-        self.connection.execute(query.replace("Opportunity", entity).replace("opportunity_now", table + "_now"))
         with open("%s/%s/_columns.json" % (self.output, entity), encoding="utf-8") as file:
             columns = json.load(file)["columns"]
         self.names = {c["name"].lower(): c["name"] for c in columns if c["name"][0] != "_"}

@@ -109,15 +109,12 @@ class Pipeline:
             self.fail("a refold changed rows:", output)
 
     def fold(self):
-        """README's current state of the files."""
+        """The current records of the files."""
         connection = compare_files.connection_to(self.output)
-        query = compare_files.query_of_readme("Current state from files")
-        query = query.replace("Opportunity", "Contact").replace("opportunity_now", "contact_now")
-        connection.execute(query)
-        columns = sorted(row[0] for row in connection.execute("DESCRIBE contact_now").fetchall())
+        columns = sorted(row[0] for row in connection.execute('DESCRIBE "Contact_now"').fetchall())
         listed = ", ".join('CAST("%s" AS VARCHAR)' % name for name in columns)
         return columns, connection.execute(
-            "SELECT %s FROM contact_now ORDER BY _record_id" % listed).fetchall()
+            'SELECT %s FROM "Contact_now" ORDER BY _record_id' % listed).fetchall()
 
     def check_fold(self):
         """It equals the state from files with all events in order."""
@@ -126,10 +123,10 @@ class Pipeline:
         other.run()
         columns, rows = self.fold()
         if (columns, rows) != other.fold() or len(rows) < 20:
-            self.fail("README's query gives another state than with all events in order")
+            self.fail("the view gives another state than with all events in order")
 
     def check_order(self):
-        """The stream of a topic, as README's fold puts it together from files and lines."""
+        """The stream of a topic, as the view puts it together from files and lines."""
         with open(self.service.truth, encoding="utf-8") as file:
             numbers = {json.loads(text)["event_id"]: n for n, text in enumerate(file)}
         for topic in TOPICS:

@@ -1,7 +1,7 @@
 """The faults of the matrix (fault_matrix_proof.py), and how a run must end that meets each of them.
 
 A fault is met once, in the middle of a topic, or it stays from the beginning of a run on. What it is
-decides how runs end (`Kind`); the exit codes are those of README.md and WhatHappensWhen.md.
+decides how runs end (`Kind`); the exit codes are those of ExitCodes.md.
 """
 
 import collections

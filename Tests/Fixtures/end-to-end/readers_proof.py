@@ -4,9 +4,9 @@
 
 The files are read with the types that stand beside them: DuckDB by `_views.sql`, pandas and polars by
 `_columns.json`. Required: equal counts per entity and change type, sums of amounts and distinct record
-IDs; and the SQL in README.md, run as it is, gives what the truth gives: the moves to stages
-("The files"), and the table of "Current state from files", of the topic of the object and of a channel
-of all objects alike. Then the same table of an org that has records from before, into two directories of several
+IDs; and the query of the page Files.md, run as it is, gives the moves to stages that the truth gives, and the
+view "Opportunity_now" its records, of the topic of the object and of a channel
+of all objects alike. Then the same view of an org that has records from before, into two directories of several
 objects, with changes before, during and after two snapshots, gap events among them: it is what the org holds.
 Prints one JSON line; exits 1 at the first difference.
 """
@@ -83,9 +83,9 @@ def main():
     state = fold(truth["Opportunity"], columns)
     moves = moves_to_stages(truth["Opportunity"])
     for place in (output, work + "/out/changes"):
-        compare_states(state_by_readme(place, columns), state)
-        if moves_by_readme(place) != moves:
-            sys.exit("%s: moves %.500s, the truth says %.500s" % (place, moves_by_readme(place), moves))
+        compare_states(state_by_view(place, columns), state)
+        if moves_by_page(place) != moves:
+            sys.exit("%s: moves %.500s, the truth says %.500s" % (place, moves_by_page(place), moves))
     result["moves"] = sum(moves.values())
     result["records"] = len(expected["Opportunity"]["ids"])
     result["records_now"] = len(state)
@@ -292,19 +292,16 @@ def moves_to_stages(lines):
     return dict(moves)
 
 
-def moves_by_readme(output):
+def moves_by_page(output):
     connection = DuckDB(output).connection
     connection.execute("SET TimeZone = 'UTC'")
-    rows = connection.execute(compare_files.query_of_readme("The files")).fetchall()
+    rows = connection.execute(compare_files.queries_of_the_page()[0]).fetchall()
     return {(day, stage): count for day, stage, count in rows}
 
 
-def state_by_readme(output, columns):
-    query = compare_files.query_of_readme("Current state from files")
-    connection = DuckDB(output).connection
-    connection.execute(query)
-    rows = connection.execute(
-        "SELECT _record_id, %s FROM opportunity_now"
+def state_by_view(output, columns):
+    rows = DuckDB(output).connection.execute(
+        'SELECT _record_id, %s FROM "Opportunity_now"'
         % ", ".join(
             ("epoch_ms(%s)" if kind == "timestamp-millis" else "%s") % ('"%s"' % name)
             for name, kind in columns.items()

@@ -3,7 +3,7 @@
     signals_proof.py --programs DIR --work DIR
 
 Signals during a backlog and while the database is away are cells of retry_proof.py. Each place has a simulator
-of its own, and runs that end by themselves as well as runs that follow. The exit codes are those of README.md: 75
+of its own, and runs that end by themselves as well as runs that follow. The exit codes are those of ExitCodes.md: 75
 or 0 after one signal, 130 or 143 after two. In the end a run completes the files and tables, each event once.
 
 Prints a JSON line for each place; exits 1 on any difference.

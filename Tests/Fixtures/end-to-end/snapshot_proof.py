@@ -31,8 +31,8 @@ compared with the simulator's state file by compare_state.py, record by record a
 - --follow: with --repair, one run that follows repairs everything.
 - --outage: with --repair, when all is published the exporter rests while more changes, for longer than events are
   kept: what the service no longer has is read.
-- --files: into files, without a database; --files-and-postgres: into both. The files are folded by the query of
-  README and compared by compare_files.py, which looks at each file and each line of a snapshot, too. The
+- --files: into files, without a database; --files-and-postgres: into both. The views "…_now" of the
+  files are compared by compare_files.py, which looks at each file and each line of a snapshot, too. The
   simulator sends no diffs of texts then, which files do not apply.
 - --simulator-options: others of the simulator; without it there are no gap, overflow and wildcard events, after
   which a copy is not complete until it is repaired.

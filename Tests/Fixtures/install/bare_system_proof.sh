@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the installed programs in a bare Debian: debootstrap's smallest system and the packages that
-# README.md names for it, nothing of this machine but PREFIX.
+# Installing.md names for it, nothing of this machine but PREFIX.
 #
 #   bare_system_proof.sh [--suite bookworm|trixie] [--work DIR] PREFIX
 #
@@ -27,15 +27,15 @@ case $suite in
 esac
 if ((EUID != 0)); then echo 'debootstrap and chroot need root' >&2; exit 1; fi
 readonly events=5000 later=200
-readme=$(dirname "${BASH_SOURCE[0]}")/../../../README.md
+page=$(dirname "${BASH_SOURCE[0]}")/../../../Sources/PubSubETL/PubSubETL.docc/Installing.md
 work=${work:-$(mktemp -d)}
 mkdir -p "$work/packages-$suite"
 work=$(realpath -- "$work")
 root=$work/$suite
 
-# The row of the system in README: its packages, and what the simulator needs besides.
-packages=$(sed -n "s/^| $system, [^|]*|//p" "$readme" | tr -d '|`' | xargs)
-if [[ $packages != *libssl3* ]]; then echo "README names no packages for $system" >&2; exit 1; fi
+# The row of the system in Installing.md: its packages, and those that the simulator also needs.
+packages=$(sed -n "s/^| $system, [^|]*|//p" "$page" | tr -d '|`' | xargs)
+if [[ $packages != *libssl3* ]]; then echo "Installing.md names no packages for $system" >&2; exit 1; fi
 echo "packages: $packages"
 
 rm -rf "$root"

@@ -3,7 +3,7 @@
     install_proof.py --programs DIR --work DIR --scratch-path DIR
 
 --scratch-path: where scripts/install has built before, so that it only copies. --programs is not
-used. What the installed programs load must come from the packages that README names, from the C
+used. What the installed programs load must come from the packages that Installing.md names, from the C
 library, or not at all; a bare system is `bare_system_proof.sh`'s. Exits 1 with what is wrong.
 """
 
@@ -19,6 +19,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+PAGE = "/Sources/PubSubETL/PubSubETL.docc/Installing.md"
 PROGRAMS = ("pubsub-etl", "pubsub-simulator")
 NOBODY = 65534
 
@@ -65,17 +66,17 @@ def check_tree(prefix):
 
 
 def named_packages():
-    """By column of README's table: the packages of Debian and Ubuntu, without the suffix of their
+    """By column of the table of Installing.md: the packages of Debian and Ubuntu, without the suffix of their
     newer names."""
-    with open(ROOT + "/README.md", encoding="utf-8") as file:
+    with open(ROOT + PAGE, encoding="utf-8") as file:
         rows = [line.split("|") for line in file if re.match(r"\| Debian \d+, Ubuntu ", line)]
     if len(rows) < 2:
-        sys.exit("README names no packages")
+        sys.exit("Installing.md names no packages")
     named = {}
     for column, program in ((2, "pubsub-etl"), (3, "pubsub-simulator")):
         sets = [{p.removesuffix("t64") for p in row[column].strip(" `").split()} for row in rows]
         if sets[0] != sets[1]:
-            sys.exit("README: the systems differ in %s" % sorted(sets[0] ^ sets[1]))
+            sys.exit("Installing.md: the systems differ in %s" % sorted(sets[0] ^ sets[1]))
         named[program] = sets[0]
     named["pubsub-simulator"] |= named["pubsub-etl"]
     return named
@@ -99,11 +100,11 @@ def check_libraries(prefix):
             if package in ("libc6", "libgcc-s1"):
                 continue
             if package not in named[name]:
-                sys.exit("%s needs %s of '%s', which README does not name" % (name, library, package))
+                sys.exit("%s needs %s of '%s', which Installing.md does not name" % (name, library, package))
             used.add(package)
     unused = named["pubsub-simulator"] - used - {"ca-certificates"}
     if unused:
-        sys.exit("README names packages that neither program needs: %s" % sorted(unused))
+        sys.exit("Installing.md names packages that neither program needs: %s" % sorted(unused))
 
 
 def check_versions(prefix):

@@ -1,0 +1,80 @@
+/// The view of current records: `"Opportunity_now"` has a row for each record that is not deleted, with
+/// its newest values.
+///
+/// The newest read of a record comes first, then the changes that it may not contain, in the order of
+/// the stream. `RecordStream` has the same rule for `verify`.
+extension DuckDBViews {
+  static func currentName(of entity: String) -> String { "\(entity)_now" }
+
+  /// Metadata columns that the view needs; a stage may have removed some.
+  private static let needed = [
+    "_topic", "_kind", "_change_type", "_record_id", "_commit_timestamp", "_changed_fields",
+    "_nulled_fields", "_diff_fields",
+  ]
+
+  /// - Returns: the statement, or a comment with the reason why there is none.
+  static func currentView(of columns: EntityColumns) -> String {
+    let name = Self.currentName(of: columns.entity)
+    let own = Set(columns.entries.map(\.name))
+    guard own.contains("_change_type") || own.contains("_changed_fields") else { return "" }
+    if let missing = Self.needed.first(where: { !own.contains($0) }) {
+      return Self.comment("No view \(name): a stage removes the column \(missing).")
+    }
+    return """
+
+      CREATE OR REPLACE VIEW \(Self.identifier(name)) AS
+      WITH stream AS MATERIALIZED (
+        SELECT *, row_number() OVER () AS _line FROM \(Self.identifier(columns.entity))
+      ),
+      lines AS (
+        SELECT *, _change_type IN ('CREATE', 'UNDELETE')
+          OR _kind = 'snapshot' AND _changed_fields IS NULL AS _whole
+        FROM stream WHERE _kind IN ('change', 'gap', 'snapshot')
+          AND (_pipeline, _topic) = (SELECT min((_pipeline, _topic)) FROM stream)
+      ),
+      events AS (
+        SELECT _line, _record_id, _kind = 'gap' AS gap,
+          _change_type IN ('CREATE', 'GAP_CREATE') AS created, _commit_timestamp AS time,
+          (_epoch, coalesce(_ordinal, _first_ordinal)) AS file,
+          row_number() OVER (PARTITION BY _record_id
+            ORDER BY _epoch, coalesce(_ordinal, _first_ordinal), _line) AS n
+        FROM lines WHERE _kind <> 'snapshot'
+      ),
+      reads AS (
+        SELECT _line, _record_id, _system_modstamp - INTERVAL 5 SECONDS AS time,
+          (_file_epoch, _first_ordinal) AS file,
+          row_number() OVER (PARTITION BY _record_id
+            ORDER BY _system_modstamp DESC, _read_at DESC) AS age
+        FROM lines WHERE _kind = 'snapshot'
+        QUALIFY age = 1 OR _whole AND row_number() OVER (PARTITION BY _record_id, _whole
+          ORDER BY _system_modstamp DESC, _read_at DESC) = 1
+      ),
+      contained AS (
+        SELECT r._line, r._record_id, r.age, greatest(
+          max(e.n) FILTER (e.file < r.file OR e.created OR e.gap AND e.time < r.time),
+          coalesce(min(e.n) FILTER ((e.time < r.time) IS NOT TRUE) - 1, max(e.n)), 0) AS n
+        FROM reads AS r LEFT JOIN events AS e USING (_record_id) GROUP BY ALL
+      ),
+      places AS (
+        SELECT _line, (n, 0) AS _place FROM events UNION ALL
+        SELECT _line, (if(age = 1, max(n) OVER (PARTITION BY _record_id), n), if(age = 1, 2, 1))
+        FROM contained
+      )
+      SELECT _record_id, max(_commit_timestamp) AS _changed_at, max(_read_at) AS _read_at,
+        max(_place) FILTER (_whole) IS NULL AS _partial,
+        coalesce(max(_place) FILTER (_kind = 'gap')
+          > max(_place) FILTER (_whole OR _kind = 'snapshot'), bool_or(_kind = 'gap')) AS _stale,
+        arg_max_null(COLUMNS('^[^_]'), CASE
+          WHEN _whole OR _change_type = 'DELETE' THEN _place
+          WHEN _kind = 'gap' OR list_contains(_diff_fields, alias(COLUMNS('^[^_]'))) THEN NULL
+          WHEN list_contains(_changed_fields || coalesce(_nulled_fields, []),
+            alias(COLUMNS('^[^_]'))) THEN _place END)
+      FROM (SELECT * EXCLUDE (commit_date) FROM lines) JOIN places USING (_line)
+      GROUP BY _record_id
+      HAVING arg_max(_change_type, _place)
+        FILTER (_change_type NOT IN ('UPDATE', 'GAP_UPDATE'))
+        IN ('DELETE', 'GAP_DELETE') IS NOT TRUE;
+
+      """
+  }
+}
