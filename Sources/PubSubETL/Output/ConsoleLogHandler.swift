@@ -66,7 +66,7 @@ struct ConsoleLogHandler: LogHandler {
   func line(
     _ message: String, level: Logger.Level, _ metadata: Logger.Metadata
   ) -> PrintableText {
-    let pairs = metadata.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value)") }
+    let pairs = metadata.sorted { $0.key < $1.key }
     let time = UTCTime.timestamp(milliseconds: self.now())
     switch self.format {
     case .text, .journald:
@@ -84,7 +84,10 @@ struct ConsoleLogHandler: LogHandler {
       ]
       for (key, value) in pairs where !members.contains(where: { $0.name == key }) {
         members.append(
-          JSONMember(key, .string(PrintableText.logged(value, hiding: self.secrets))))
+          JSONMember(
+            key,
+            value.integer.map { .integer($0) }
+              ?? .string(PrintableText.logged("\(value)", hiding: self.secrets))))
       }
       return PrintableText(json: JSONValue(.object(members)), .compact, hiding: self.secrets)
     }
@@ -102,6 +105,18 @@ extension Logger.Level {
     case .error: LOG_ERR
     case .critical: LOG_CRIT
     }
+  }
+}
+
+extension Logger.MetadataValue {
+  /// A number, which JSON lines show as one.
+  static func number(_ value: some FixedWidthInteger & Sendable) -> Self {
+    .stringConvertible(Int64(clamping: value))
+  }
+
+  fileprivate var integer: Int64? {
+    guard case .stringConvertible(let value) = self else { return nil }
+    return value as? Int64
   }
 }
 

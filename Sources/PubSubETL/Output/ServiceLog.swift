@@ -28,14 +28,14 @@ enum ServiceLog {
         "subscription sent",
         metadata: [
           "topic": "\(subscription.topic)", "from": "\(subscription.position.words)",
-          "num_requested": "\(subscription.credit)",
+          "num_requested": .number(subscription.credit),
         ])
     case .managedSubscribed(let subscription):
       logger.debug(
         "managed subscription sent",
         metadata: [
           "topic": "\(subscription.topic)", "subscription": "\(subscription.record)",
-          "num_requested": "\(subscription.credit)",
+          "num_requested": .number(subscription.credit),
         ])
     case .committed(let subscription, let commit):
       logger.debug(
@@ -46,13 +46,14 @@ enum ServiceLog {
         ])
     case .requested(let topic, let count):
       logger.debug(
-        "events requested", metadata: ["topic": "\(topic)", "num_requested": "\(count)"])
+        "events requested", metadata: ["topic": "\(topic)", "num_requested": .number(count)])
     case .received(let topic, let response):
       logger.debug(
         response.isKeepalive ? "keepalive received" : "response received",
         metadata: [
-          "topic": "\(topic)", "events": "\(response.events.count)",
-          "bytes": "\(response.bytes.count)", "pending_credit": "\(response.pendingCredit)",
+          "topic": "\(topic)", "events": .number(response.events.count),
+          "bytes": .number(response.bytes.count),
+          "pending_credit": .number(response.pendingCredit),
           "replay_id": "\(hex(response[response.latestReplayIDField]))",
           "rpc_id":
             "\(String(decoding: response[response.rpcID].prefix(longestID), as: UTF8.self))",
@@ -61,7 +62,7 @@ enum ServiceLog {
       logger.debug(
         "\(call) succeeded",
         metadata: [
-          "milliseconds": "\(milliseconds(duration))", "rpc_id": "\(rpcID.prefix(longestID))",
+          "milliseconds": .number(milliseconds(duration)), "rpc_id": "\(rpcID.prefix(longestID))",
         ])
     case .ended(let call, let error):
       var metadata: Logger.Metadata = [:]
@@ -76,9 +77,10 @@ enum ServiceLog {
 
   private static func log(_ exchange: HTTPExchange, _ logger: Logger) {
     var metadata: Logger.Metadata = [
-      "bytes": "\(exchange.bodyByteCount)", "milliseconds": "\(milliseconds(exchange.duration))",
+      "bytes": .number(exchange.bodyByteCount),
+      "milliseconds": .number(milliseconds(exchange.duration)),
     ]
-    if let status = exchange.status { metadata["status"] = "\(status)" }
+    if let status = exchange.status { metadata["http_status"] = .number(status) }
     if let failure = exchange.failure { metadata["failure"] = "\(failure)" }
     logger.debug("\(exchange.method.rawValue) \(exchange.url)", metadata: metadata)
   }

@@ -104,7 +104,8 @@ final class AllowanceWatch: Sendable {
         let found = try await OrgAllowance.ask(self.client)
         allowance.renew(remaining: found.remaining)
         self.logger.debug(
-          "allowance", metadata: ["remaining": "\(found.remaining)", "left": "\(allowance.left)"])
+          "allowance",
+          metadata: ["remaining": .number(found.remaining), "left": .number(allowance.left)])
       } catch {
         // The previous figure still holds, and deliveries since then count.
         self.logger.debug("the org's limits could not be read: \(RunFailure(error).message)")

@@ -105,8 +105,8 @@ final class RunLog {
       self.logger.info(
         "reading records",
         metadata: [
-          "entity": "\(pass.entity)", "pass": "\(pass.number)", "job": "\(pass.job ?? "")",
-          "records_before": "\(pass.rowCount)",
+          "entity": "\(pass.entity)", "pass": .number(pass.number), "job": "\(pass.job ?? "")",
+          "records_before": .number(pass.rowCount),
         ])
     case .readAll(let entity, let rows):
       self.logger.notice("snapshot of \(entity) complete: \(Phrase.count(rows, "record"))")
@@ -133,7 +133,7 @@ final class RunLog {
     guard let (start, epoch) = self.starts.removeValue(forKey: topic) else { return }
     self.logger.info(
       "subscribed",
-      metadata: ["topic": "\(topic)", "from": "\(start.words)", "epoch": "\(epoch)"])
+      metadata: ["topic": "\(topic)", "from": "\(start.words)", "epoch": .number(epoch)])
   }
 
   func retrying(topic: String, _ failure: SourceFailure, delay: Duration) {
@@ -269,9 +269,9 @@ final class RunLog {
     if statistics.commits > self.summarized.commits, statistics.exported > self.summarized.exported
     {
       var metadata: Logger.Metadata = [
-        "events": "\(statistics.exported - self.summarized.exported)",
-        "commits": "\(statistics.commits - self.summarized.commits)",
-        "events_total": "\(statistics.exported)", "rows_total": "\(statistics.rows)",
+        "events": .number(statistics.exported - self.summarized.exported),
+        "commits": .number(statistics.commits - self.summarized.commits),
+        "events_total": .number(statistics.exported), "rows_total": .number(statistics.rows),
       ]
       if let newest = statistics.newestCommit {
         metadata["newest_change"] = "\(UTCTime.timestamp(milliseconds: newest))"
@@ -283,9 +283,9 @@ final class RunLog {
       self.logger.info(
         "records read again",
         metadata: [
-          "records": "\(reads.repaired - readsBefore.repaired)",
-          "not_found": "\(reads.unseen - readsBefore.unseen)",
-          "records_total": "\(reads.repaired)",
+          "records": .number(reads.repaired - readsBefore.repaired),
+          "not_found": .number(reads.unseen - readsBefore.unseen),
+          "records_total": .number(reads.repaired),
         ])
     }
     for (index, topic) in statistics.topics.enumerated() {
@@ -293,10 +293,12 @@ final class RunLog {
       self.logger.debug(
         "received",
         metadata: [
-          "topic": "\(topic.name)", "responses": "\(topic.responses - (before?.responses ?? 0))",
-          "events": "\(topic.delivered - (before?.delivered ?? 0))",
-          "responses_total": "\(topic.responses)", "pending_credit": "\(topic.pendingCredit)",
-          "retries_total": "\(topic.retries)",
+          "topic": "\(topic.name)",
+          "responses": .number(topic.responses - (before?.responses ?? 0)),
+          "events": .number(topic.delivered - (before?.delivered ?? 0)),
+          "responses_total": .number(topic.responses),
+          "pending_credit": .number(topic.pendingCredit),
+          "retries_total": .number(topic.retries),
         ])
     }
   }
@@ -321,8 +323,8 @@ final class RunLog {
     self.logger.info(
       "finished",
       metadata: [
-        "reason": "\(report.reason)", "events": "\(self.snapshot.events)",
-        "files": "\(self.snapshot.files)",
+        "reason": "\(report.reason)", "events": .number(self.snapshot.events),
+        "files": .number(self.snapshot.files),
       ])
     guard report.reason != "already_running" else { return }
     self.progress?.leave(

@@ -49,6 +49,15 @@ struct ConsoleLogHandlerTests {
       ])
   }
 
+  @Test("Numbers in JSON lines are numbers")
+  func numbers() throws {
+    let output = ConsoleOutput()
+    self.logger(output, .json).error("committed", metadata: ["events": .number(7_512), "id": "7"])
+    let line = try JSONValue(parsing: output.text)
+    #expect(line["events"] == 7512)
+    #expect(line["id"] == "7")
+  }
+
   @Test(
     "Lines for the journal have the syslog priority and no time",
     arguments: [
