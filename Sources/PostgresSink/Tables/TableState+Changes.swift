@@ -41,7 +41,7 @@ extension TableState {
     let consequence =
       switch self.kind {
       case .history:
-        "the current table keeps its values until 'pubsub-etl refold' rebuilds it from the "
+        "the current table keeps its values until 'pubsub-etl rebuild' rebuilds it from the "
           + "history, which no longer has them"
       case .current: "records have no value in it until an event sets it"
       }

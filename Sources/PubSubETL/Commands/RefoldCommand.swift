@@ -1,9 +1,9 @@
 import ArgumentParser
 
-/// `pubsub-etl refold FILE`: current rows rebuilt from history.
+/// `pubsub-etl rebuild FILE`: current rows rebuilt from history.
 struct RefoldCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "refold",
+    commandName: "rebuild",
     abstract: "Rebuilds the current rows of a database from its history.",
     discussion: """
       Use it for records whose events did not all arrive in order, or to verify the current \
@@ -14,7 +14,8 @@ struct RefoldCommand: AsyncParsableCommand {
       Exit codes: 0 done; 64 command line, or no such sink or entity; 65 a dropped table cannot \
       be rebuilt; 69 database unavailable; 74 its disk is full; 77 it refuses access; 78 mistakes \
       in the file, or tables that do not fit.
-      """)
+      """,
+    aliases: ["refold"])
 
   @OptionGroup var options: PipelineOptions
 

@@ -105,19 +105,19 @@ def plan(call, url, owner_url):
 def refold(call, url):
     [[before]] = postgres.query(url, ROWS)
     [[records, one]] = postgres.query(url, "SELECT count(*), min(id) FROM salesforce.opportunity")
-    text, _ = call("refold")
+    text, _ = call("rebuild")
     require("Opportunity: " in text and " 0 changed" in text, text)
     postgres.query(url, "UPDATE salesforce.opportunity SET amount = -1, stagename = 'damaged'")
-    text, _ = call("refold", "--entity", "Opportunity", "--record", one)
+    text, _ = call("rebuild", "--entity", "Opportunity", "--record", one)
     require("1 record checked, 1 changed" in text, text)
     damaged = "SELECT count(*) FROM salesforce.opportunity WHERE stagename = 'damaged'"
     require(postgres.query(url, damaged) == [[str(int(records) - 1)]], "one record rebuilt")
-    text, _ = call("refold", "--sink", "warehouse")
+    text, _ = call("rebuild", "--sink", "warehouse")
     require(postgres.query(url, ROWS) == [[before]], "all rows are as they were")
-    _, said = call("refold", "--record", "006000000000000AAA")
+    _, said = call("rebuild", "--record", "006000000000000AAA")
     require("1 of 1 records have no history" in said, said)
     for wrong in (["--sink", "x"], ["--entity", "x"], ["--set", 'sinks.0.mode="current"']):
-        call("refold", *wrong, code=64)
+        call("rebuild", *wrong, code=64)
     return int(records)
 
 
