@@ -30,10 +30,24 @@ enum Main {
     }
     Task { @MainActor in
       await RuntimeDescriptors.open()
-      await Program.main(arguments)
+      await Self.execute(arguments)
       exit(0)
     }
     dispatchMain()
+  }
+
+  @MainActor private static func execute(_ arguments: [String]) async {
+    do {
+      var command = try Program.parseAsRoot(arguments)
+      if var command = command as? any AsyncParsableCommand {
+        try await command.run()
+      } else {
+        try command.run()
+      }
+    } catch {
+      guard Program.exitCode(for: error).isSuccess else { Program.exit(withError: error) }
+      print(HelpText.arranged(Program.message(for: error)))
+    }
   }
 
   private static func end(_ code: ExitCode, _ message: String) -> Never {

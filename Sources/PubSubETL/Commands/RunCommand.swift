@@ -22,6 +22,12 @@ struct RunCommand: AsyncParsableCommand {
       written; 75 try again: another run, quota, --max-duration or a first signal before the stream \
       was caught up, no first position; 77 login, topic or database refused; 78 mistakes in the pipeline \
       file, or a TLS identity; 129, 130, 143 second SIGHUP, SIGINT, SIGTERM.
+
+      EXAMPLES:
+        pubsub-etl run opps.json                     export what is new, then exit
+        pubsub-etl run opps.json --follow            export changes as they arrive
+        pubsub-etl run opps.json --dry-run           show 20 events, store nothing
+        pubsub-etl run opps.json --max-duration 9m   from cron, every 10 minutes
       """)
 
   @OptionGroup var options: RunOptions
