@@ -34,11 +34,15 @@ extension DuckDBViews {
       ),
       events AS (
         SELECT _line, _record_id, _kind = 'gap' AS gap,
-          _change_type IN ('CREATE', 'GAP_CREATE') AS created, _commit_timestamp AS time,
-          (_epoch, coalesce(_ordinal, _first_ordinal)) AS file,
-          row_number() OVER (PARTITION BY _record_id
-            ORDER BY _epoch, coalesce(_ordinal, _first_ordinal), _line) AS n
+          _change_type IN ('CREATE', 'GAP_CREATE') AS created,
+          CASE WHEN _change_type NOT IN ('UNDELETE', 'GAP_UNDELETE') THEN _commit_timestamp
+            ELSE coalesce(lag(CASE WHEN _change_type IN ('DELETE', 'GAP_DELETE')
+              THEN _commit_timestamp END) OVER stream, _commit_timestamp - INTERVAL 10 SECONDS)
+            END AS time,
+          (_epoch, coalesce(_ordinal, _first_ordinal)) AS file, row_number() OVER stream AS n
         FROM lines WHERE _kind <> 'snapshot'
+        WINDOW stream AS (PARTITION BY _record_id
+          ORDER BY _epoch, coalesce(_ordinal, _first_ordinal), _line)
       ),
       reads AS (
         SELECT _line, _record_id, _system_modstamp - INTERVAL 5 SECONDS AS time,

@@ -3,7 +3,7 @@
     new_fields_proof.py --programs DIR --work DIR [--seed S] [--events N] [--existing N]
 
 An admin adds a checkbox, which is false in every record, before the first run: the events that are retained do not
-have it, and among them are those that created records. Current state from files, by the query of README, has its
+have it, and among them are those that created records. The views "…_now" of the files have its
 values nevertheless. Then:
 
 - A checkbox that is added later is missing in records that were read before. `status` and `verify` name it and the
