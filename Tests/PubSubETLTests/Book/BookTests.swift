@@ -133,6 +133,20 @@ struct BookTests {
     #expect(blocks == (try files.map { try RepositoryPages.text($0) }))
   }
 
+  @Test("README is short enough to be read")
+  func readmeSize() throws {
+    let text = try RepositoryPages.text("README.md")
+    #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count <= 131)
+    #expect(text.utf8.count <= 8192)
+  }
+
+  @Test("The glossary has at most twelve words")
+  func glossary() throws {
+    let headings = try RepositoryPages.prose("\(RepositoryPages.book)/Glossary.md")
+      .filter { $0.hasPrefix("## ") }
+    #expect((1...12).contains(headings.count))
+  }
+
   @Test("The reference equals the output of pubsub-etl pipeline-schema --reference")
   func reference() throws {
     let page = try RepositoryPages.text("\(RepositoryPages.book)/PipelineReference.md")
