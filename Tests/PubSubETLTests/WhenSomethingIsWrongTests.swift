@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Testing
 
-@Suite("The page 'What happens when …'")
-struct WhatHappensWhenTests {
+@Suite("The page 'When something is wrong'")
+struct WhenSomethingIsWrongTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent()
 
@@ -25,7 +25,7 @@ struct WhatHappensWhenTests {
   }
 
   private static func rows() throws -> [[Substring]] {
-    try Self.text("Sources/PubSubETL/PubSubETL.docc/WhatHappensWhen.md").split(separator: "\n")
+    try Self.text("Sources/PubSubETL/PubSubETL.docc/WhenSomethingIsWrong.md").split(separator: "\n")
       .filter { $0.hasPrefix("| ") && !$0.hasPrefix("| symptom") }
       .map { $0.dropFirst(2).split(separator: " | ") }
   }
