@@ -13,6 +13,10 @@ struct CheckCommand: AsyncParsableCommand {
       that cannot be written; 78 mistakes in the file, or a new sink or topic without a start; \
       with --connect also 69 service or database unavailable, 77 login, topic or database \
       refused.
+
+      EXAMPLES:
+        pubsub-etl check opps.json              find mistakes in the file
+        pubsub-etl check opps.json --connect    also test login, topics and databases
       """)
 
   @OptionGroup var options: PipelineOptions

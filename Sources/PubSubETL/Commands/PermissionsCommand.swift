@@ -13,6 +13,9 @@ struct PermissionsCommand: ParsableCommand {
       earlier call are replaced.
       Exit codes: 0 written; 64 command line; 74 the directory cannot be written; 78 mistakes in \
       the file.
+
+      EXAMPLES:
+        pubsub-etl permissions opps.json --output salesforce    write the files
       """)
 
   @OptionGroup var options: PipelineOptions

@@ -5,7 +5,7 @@ import ArgumentParser
 struct PipelineSchemaCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pipeline-schema",
-    abstract: "Prints the JSON Schema of pipeline files.", shouldDisplay: false)
+    abstract: "Prints the JSON Schema of pipeline files, for editors.")
 
   @Flag(help: "Print the page PipelineReference.md instead.")
   var reference = false

@@ -21,6 +21,10 @@ struct PlanCommand: AsyncParsableCommand {
       postgres sink nor a mask; 65 a \
       schema that no event can have; 69 service or database unavailable; 74 standard output; 77 \
       login, topic or database refused; 78 mistakes in the file, or tables that do not fit.
+
+      EXAMPLES:
+        pubsub-etl plan opps.json                             columns that a run masks
+        pubsub-etl plan opps-postgres.json | psql -1 "$URL"   make the tables
       """)
 
   @OptionGroup var options: PipelineOptions

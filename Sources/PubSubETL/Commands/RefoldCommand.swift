@@ -14,6 +14,10 @@ struct RefoldCommand: AsyncParsableCommand {
       Exit codes: 0 done; 64 command line, or no such sink or entity; 65 a dropped table cannot \
       be rebuilt; 69 database unavailable; 74 its disk is full; 77 it refuses access; 78 mistakes \
       in the file, or tables that do not fit.
+
+      EXAMPLES:
+        pubsub-etl rebuild opps-postgres.json                        all tables
+        pubsub-etl rebuild opps-postgres.json --entity Opportunity   one of them
       """,
     aliases: ["refold"])
 

@@ -31,7 +31,7 @@ struct RunCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var options: RunOptions
-  @OptionGroup var dryRun: DryRunOptions
+  @OptionGroup(title: "Dry run") var dryRun: DryRunOptions
 
   func validate() throws { try self.dryRun.check(with: self.options) }
 
@@ -96,7 +96,8 @@ struct RunCommand: AsyncParsableCommand {
         """)
       return .usage
     }
-    let interruption = Interruption(deadline: options.maxDuration.map { ProcessClock.now + $0 })
+    let interruption = Interruption(
+      deadline: options.limits.maxDuration.map { ProcessClock.now + $0 })
     let work = Task { [logger] in
       let run = PipelineRun(
         configuration, options: options, purpose: purpose, interruption: interruption,

@@ -75,11 +75,8 @@ struct LogOptions: ParsableArguments {
 
 extension LogFormat: ExpressibleByArgument {}
 
-/// The options of `run`, which override or limit the file.
-struct RunOptions: ParsableArguments {
-  @OptionGroup var pipeline: PipelineOptions
-  @OptionGroup var log: LogOptions
-
+/// When a run ends, in addition to what the file says or instead of it.
+struct RunLimits: ParsableArguments {
   @Flag(help: "Export what is available, then exit (overrides run.until).")
   var untilCaughtUp = false
 
@@ -103,15 +100,24 @@ struct RunOptions: ParsableArguments {
     })
   var maxDuration: Duration?
 
-  @Option(
-    help: ArgumentHelp(
-      "Write a JSON report of the run to a file, a FIFO or a device, or to standard output with -, "
-        + "unless a sink writes there. An earlier report is replaced; any other file, and a symbolic "
-        + "link, is refused.",
-      valueName: "file"),
-    completion: .file())
-  var report: String?
+  func validate() throws {
+    if self.follow, self.untilCaughtUp {
+      throw ValidationError("--follow and --until-caught-up cannot be used together")
+    }
+    if let maxEvents, maxEvents < 1 {
+      throw ValidationError("--max-events must be at least 1")
+    }
+  }
 
+  /// When the run ends, by the flags or else by the file.
+  func until(_ configuration: RunConfiguration) -> RunConfiguration.Until {
+    if self.follow { return .forever }
+    return self.untilCaughtUp ? .caughtUp : configuration.until
+  }
+}
+
+/// What a run may do although something is lost or belongs to another run.
+struct RecoveryOptions: ParsableArguments {
   @Flag(
     help:
       "Begin a new epoch even if files show that an earlier run exported here and its checkpoint is lost."
@@ -129,23 +135,27 @@ struct RunOptions: ParsableArguments {
       "Take over a database's positions from a run on another host that has ended, and tables from another pipeline or topic that wrote to them."
   )
   var takeOver = false
+}
 
-  func validate() throws {
-    if self.follow, self.untilCaughtUp {
-      throw ValidationError("--follow and --until-caught-up cannot be used together")
-    }
-    if let maxEvents, maxEvents < 1 {
-      throw ValidationError("--max-events must be at least 1")
-    }
-  }
+/// The options of `run`, which override or limit the file.
+struct RunOptions: ParsableArguments {
+  @OptionGroup(title: "Pipeline file") var pipeline: PipelineOptions
+  @OptionGroup(title: "When to end") var limits: RunLimits
+  @OptionGroup(title: "After a loss") var recovery: RecoveryOptions
+  @OptionGroup(title: "Messages") var log: LogOptions
 
-  /// When the run ends, by the flags or else by the file.
-  func until(_ configuration: RunConfiguration) -> RunConfiguration.Until {
-    if self.follow { return .forever }
-    return self.untilCaughtUp ? .caughtUp : configuration.until
-  }
+  @Option(
+    help: ArgumentHelp(
+      "Write a JSON report of the run to a file, a FIFO or a device, or to standard output with -, "
+        + "unless a sink writes there. An earlier report is replaced; any other file, and a symbolic "
+        + "link, is refused.",
+      valueName: "file"),
+    completion: .file())
+  var report: String?
 
   /// The level of the log: warnings and errors alone unless asked for more, so that cron has
   /// nothing to mail after a success.
-  var effectiveLogLevel: Logger.Level { self.log.logLevel ?? (self.follow ? .info : .warning) }
+  var effectiveLogLevel: Logger.Level {
+    self.log.logLevel ?? (self.limits.follow ? .info : .warning)
+  }
 }

@@ -12,6 +12,10 @@ struct SnapshotCommand: AsyncParsableCommand {
       run resumes it. With --max-duration, 'status' shows what is missing.
       Exit codes: those of run; 64 also for an object that the pipeline does not have, and for a \
       condition that the org refuses; 75 also while another run is in progress.
+
+      EXAMPLES:
+        pubsub-etl snapshot sales.json                     read all records again
+        pubsub-etl snapshot sales.json --entity Account    those of one object
       """)
 
   @OptionGroup var options: RunOptions
@@ -34,10 +38,10 @@ struct SnapshotCommand: AsyncParsableCommand {
     if self.condition?.allSatisfy(\.isWhitespace) == true {
       throw ValidationError("--where has no condition; without it all records are read")
     }
-    if self.options.follow {
+    if self.options.limits.follow {
       throw ValidationError("snapshot ends when it is done: leave out --follow")
     }
-    if self.options.maxEvents != nil {
+    if self.options.limits.maxEvents != nil {
       throw ValidationError("--max-events ends a run before all records are read")
     }
   }
@@ -97,7 +101,7 @@ struct RepairCommand: AsyncParsableCommand {
   @OptionGroup var options: RunOptions
 
   func validate() throws {
-    if self.options.follow {
+    if self.options.limits.follow {
       throw ValidationError("repair ends when it is done: leave out --follow")
     }
   }

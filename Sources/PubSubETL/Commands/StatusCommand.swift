@@ -19,6 +19,10 @@ struct StatusCommand: AsyncParsableCommand {
       or the last run was killed; the exit code of the last run if it failed and none is in \
       progress; 69 a database is unavailable, 77 it refuses access; 64 command line, 78 mistakes \
       in the file. If there are several problems, the first one shown counts.
+
+      EXAMPLES:
+        pubsub-etl status opps.json                for people
+        pubsub-etl status opps.json --max-age 1h   for monitors: 75 without a commit
       """)
 
   @OptionGroup var options: PipelineOptions

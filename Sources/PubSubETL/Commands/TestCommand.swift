@@ -14,6 +14,10 @@ struct TestCommand: ParsableCommand {
       file, never from the process.
       Exit codes: 0 every case passed; 1 a case did not; 64 command line, or mistakes in a test \
       file; 74 a file or standard output cannot be written; 78 mistakes in a pipeline file.
+
+      EXAMPLES:
+        pubsub-etl test opps.json             run the cases in opps.test.json
+        pubsub-etl test opps.json --update    write what came out into the file
       """)
 
   @Argument(

@@ -31,6 +31,12 @@ struct VerifyCommand: AsyncParsableCommand {
       login, object or database refused; 78 mistakes in the file, tables that do not fit, or \
       stages that remove columns needed to merge changes. With --repair, 65 means that there was \
       drift, and a repair that fails has the exit code of run.
+
+      EXAMPLES:
+        pubsub-etl verify sales.json                   which records exist
+        pubsub-etl verify sales.json --full            all values
+        pubsub-etl verify sales.json --full --repair   and correct tables
+        pubsub-etl verify sales.json --checksums       the files, without an org
       """)
 
   @OptionGroup var options: PipelineOptions

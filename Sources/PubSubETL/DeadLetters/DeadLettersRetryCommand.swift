@@ -20,6 +20,10 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
       the checkpoint is lost; 69 service or database unavailable; 74 files cannot be written; 75 a \
       run is in progress, or a database is behind the files; 77 login or database refused; 78 \
       mistakes in the pipeline file.
+
+      EXAMPLES:
+        pubsub-etl dead-letters retry opps.json --all --dry-run    what would happen
+        pubsub-etl dead-letters retry opps.json --all              send them again
       """)
 
   @OptionGroup var options: PipelineOptions

@@ -40,7 +40,7 @@ final class DryRun {
   /// It ends at the end of the stream, whatever the pipeline file says.
   private static func bounded(_ options: RunOptions) -> RunOptions {
     var options = options
-    options.untilCaughtUp = true
+    options.limits.untilCaughtUp = true
     return options
   }
 
@@ -156,7 +156,7 @@ final class DryRun {
   /// The limit, at least one event for each topic.
   private func eventCount() throws -> Int {
     let topics = self.configuration.source.topics.count
-    let count = self.options.maxEvents ?? max(DryRunOptions.standardCount, topics)
+    let count = self.options.limits.maxEvents ?? max(DryRunOptions.standardCount, topics)
     guard count >= topics else {
       throw RunFailure(
         .usage, reason: "max_events",

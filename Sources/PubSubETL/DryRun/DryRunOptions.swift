@@ -58,16 +58,16 @@ struct DryRunOptions: ParsableArguments {
   func check(with options: RunOptions) throws {
     guard self.dryRun else { return }
     let pointless = [
-      ("--follow", options.follow, "a dry run ends after --max-events"),
+      ("--follow", options.limits.follow, "a dry run ends after --max-events"),
       ("--report", options.report != nil, "a dry run prints what it has found"),
-      ("--accept-reset", options.acceptReset, "a dry run stores no position; use --from"),
-      ("--accept-missing", options.acceptMissing, "a dry run does not look at the output"),
-      ("--take-over", options.takeOver, "a dry run takes nothing from a running pipeline"),
+      ("--accept-reset", options.recovery.acceptReset, "a dry run stores no position; use --from"),
+      ("--accept-missing", options.recovery.acceptMissing, "a dry run does not look at the output"),
+      ("--take-over", options.recovery.takeOver, "a dry run takes nothing from a running pipeline"),
     ]
     if let (option, _, reason) = pointless.first(where: \.1) {
       throw ValidationError("\(option) cannot be used with --dry-run: \(reason)")
     }
-    if let count = options.maxEvents, count > Self.maxCount {
+    if let count = options.limits.maxEvents, count > Self.maxCount {
       throw ValidationError(
         "--max-events must be at most \(Self.maxCount) with --dry-run: each event counts against "
           + "the org's daily allowance")

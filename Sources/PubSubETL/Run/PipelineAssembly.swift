@@ -94,8 +94,8 @@ struct PipelineAssembly {
   func sourceOptions(
     _ options: RunOptions, schemas: SchemaCache, logger: Logger
   ) -> PubSubSourceOptions {
-    let until = options.until(self.configuration.run)
-    var maxEvents = options.maxEvents
+    let until = options.limits.until(self.configuration.run)
+    var maxEvents = options.limits.maxEvents
     if case .events(let count) = until { maxEvents = min(count, maxEvents ?? count) }
     var source = PubSubSourceOptions(
       window: self.configuration.source.numRequested,
@@ -133,7 +133,7 @@ struct PipelineAssembly {
 
   func retrySchedule(_ options: RunOptions) -> RetrySchedule {
     self.configuration.retry.schedule(
-      follows: options.until(self.configuration.run) == .forever)
+      follows: options.limits.until(self.configuration.run) == .forever)
   }
 
   var decoding: EventDecodingOptions {
@@ -142,15 +142,15 @@ struct PipelineAssembly {
 
   func runner(_ options: RunOptions) -> RunnerConfiguration {
     var runner = RunnerConfiguration()
-    switch options.until(self.configuration.run) {
+    switch options.limits.until(self.configuration.run) {
     case .caughtUp: runner.until = .caughtUp
     case .forever: runner.until = .forever
     case .events(let count): runner.until = .events(count)
     case .duration(let length): runner.until = .duration(length)
     }
     runner.quiet = self.configuration.run.quiet
-    runner.maxEvents = options.maxEvents
-    runner.maxDuration = options.maxDuration
+    runner.maxEvents = options.limits.maxEvents
+    runner.maxDuration = options.limits.maxDuration
     switch self.configuration.source.onInvalidReplay {
     case .fail: runner.onInvalidReplay = .fail
     case .earliest, .snapshot: runner.onInvalidReplay = .earliest

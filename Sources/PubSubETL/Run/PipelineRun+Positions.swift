@@ -19,7 +19,7 @@ extension PipelineRun {
         continue
       }
       let stored = try keeper.storedPositions(
-        isKnown: document?.sinks[settings.name] != nil && !self.options.acceptReset)
+        isKnown: document?.sinks[settings.name] != nil && !self.options.recovery.acceptReset)
       if let takeover = keeper.takeover {
         try CheckpointJournal.append(
           self.configuration.statePaths, command: "run --take-over", topic: nil,
@@ -35,7 +35,7 @@ extension PipelineRun {
     let positions = try StartingPositions(
       topics: topics, checkpoint: checkpoint, resetTopics: resetTopics,
       knownSinks: document.map { Array($0.sinks.keys) }, checkpointed: checkpointed,
-      keepers: found, acceptsReset: self.options.acceptReset)
+      keepers: found, acceptsReset: self.options.recovery.acceptReset)
     for topic in positions.resetTopics.sorted() {
       try CheckpointJournal.append(
         self.configuration.statePaths, command: "run --accept-reset", topic: topic,
@@ -66,7 +66,7 @@ extension PipelineRun {
       {
         continue
       }
-      guard self.options.acceptReset else {
+      guard self.options.recovery.acceptReset else {
         throw RunFailure(
           .data, reason: "lost_state",
           "\(topic.name): the files contain events up to replay ID \(newest.replayID), but the "

@@ -133,7 +133,7 @@ extension PipelineRun {
 
   /// Sets the exit code and reason of a run that a signal ended before it could read.
   func endBySignal() {
-    let follows = self.options.until(self.configuration.run) == .forever
+    let follows = self.options.limits.until(self.configuration.run) == .forever
     self.report.exitCode = follows ? .success : .tryAgain
     self.report.reason = "signal"
     self.report.message =

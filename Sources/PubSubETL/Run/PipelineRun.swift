@@ -46,7 +46,8 @@ final class PipelineRun {
     self.interruption = interruption
     self.logger = logger
     self.log = RunLog(
-      logger: logger, progress: progress, follows: options.until(configuration.run) == .forever,
+      logger: logger, progress: progress,
+      follows: options.limits.until(configuration.run) == .forever,
       endpoint: configuration.source.org.endpoint.url)
     self.assembly = PipelineAssembly(configuration: configuration)
     let now = UTCTime.now()
@@ -222,7 +223,7 @@ final class PipelineRun {
       try checkpoints.save(next)
     }
     let snapshot =
-      self.options.maxEvents != nil
+      self.options.limits.maxEvents != nil
       ? nil
       : try await SnapshotRun.make(
         self.assembly, credentials, schemas, inquiry, sinks: sinks, files: checkpointed,
@@ -309,7 +310,7 @@ final class PipelineRun {
     }
   }
 
-  private var follows: Bool { self.options.until(self.configuration.run) == .forever }
+  private var follows: Bool { self.options.limits.until(self.configuration.run) == .forever }
 
   /// Called before anything is written: a typo in `drop` must not cause the column to be exported.
   private func checkColumns(

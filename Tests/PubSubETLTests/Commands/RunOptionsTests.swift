@@ -25,8 +25,8 @@ struct RunOptionsTests {
     #expect(options.pipeline.pipeline == "p.json")
     #expect(options.pipeline.sets == ["name=a", "run.quiet=5s"])
     #expect(options.pipeline.root == "/srv")
-    #expect(options.maxEvents == 10)
-    #expect(options.maxDuration == .seconds(5400))
+    #expect(options.limits.maxEvents == 10)
+    #expect(options.limits.maxDuration == .seconds(5400))
     #expect(options.report == "-")
     #expect(options.log.logFormat == .json)
   }
@@ -35,13 +35,13 @@ struct RunOptionsTests {
   func effects() throws {
     let file = RunConfiguration(until: .events(5))
     let plain = try RunOptions.parse(["p"])
-    #expect(plain.until(file) == .events(5))
+    #expect(plain.limits.until(file) == .events(5))
     #expect(plain.effectiveLogLevel == .warning)
     let follow = try RunOptions.parse(["p", "--follow"])
-    #expect(follow.until(file) == .forever)
+    #expect(follow.limits.until(file) == .forever)
     #expect(follow.effectiveLogLevel == .info)
     let once = try RunOptions.parse(["p", "--until-caught-up", "--log-level", "debug"])
-    #expect(once.until(file) == .caughtUp)
+    #expect(once.limits.until(file) == .caughtUp)
     #expect(once.effectiveLogLevel == .debug)
   }
 

@@ -9,10 +9,12 @@ struct HelpTextTests {
   func order() throws {
     let text = HelpText.arranged(RunCommand.helpMessage(columns: 80))
     #expect(text.hasPrefix("USAGE: "))
-    let places = try ["\n\nRuns a pipeline", "\n\nARGUMENTS:", "\n\nOPTIONS:", "\n\nEXAMPLES:\n  "]
-      .map {
-        try #require(text.firstRange(of: $0), "\($0) is missing").lowerBound
-      }
+    let places = try [
+      "\n\nRuns a pipeline", "\n\nPIPELINE FILE:", "\n\nOPTIONS:", "\n\nEXAMPLES:\n  ",
+    ]
+    .map {
+      try #require(text.firstRange(of: $0), "\($0) is missing").lowerBound
+    }
     #expect(places == places.sorted())
     #expect(!text.contains("OVERVIEW"))
     #expect(text.split(separator: "\n").allSatisfy { $0.count <= 80 })

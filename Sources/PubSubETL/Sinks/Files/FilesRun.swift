@@ -22,8 +22,8 @@ final class FilesRun: RunSink {
           maxAge: settings.rotateAge, maxIdle: settings.rotateIdle),
         pipeline: context.configuration.name, org: context.org,
         int64AsStrings: settings.int64 == .string,
-        acceptsReset: context.options.acceptReset, whenMissing: settings.whenMissing,
-        acceptsMissing: context.options.acceptMissing, permissions: settings.permissions))
+        acceptsReset: context.options.recovery.acceptReset, whenMissing: settings.whenMissing,
+        acceptsMissing: context.options.recovery.acceptMissing, permissions: settings.permissions))
   }
 
   var name: String { self.settings.name }
@@ -48,7 +48,7 @@ final class FilesRun: RunSink {
           + "events of org \(other), but the login is for org \(self.context.org). \(OrgChange.remedy)"
       )
     }
-    guard !self.context.options.acceptReset, self.sink.history.isEmpty else { return }
+    guard !self.context.options.recovery.acceptReset, self.sink.history.isEmpty else { return }
     let topics = self.context.configuration.source.topics.map(\.name)
     guard let other = self.sink.history.others.first(where: { topics.contains($0.topic) }) else {
       return

@@ -65,8 +65,8 @@ final class PostgresRun: RunSink {
     return try PostgresSink(
       name: self.name, configuration: configuration, pipeline: self.context.configuration.name,
       org: self.context.org, topics: self.context.configuration.source.topics.map(\.name),
-      owner: LeaseOwner(self.context.owner), takesOver: self.context.options.takeOver,
-      acceptsMissing: self.context.options.acceptMissing)
+      owner: LeaseOwner(self.context.owner), takesOver: self.context.options.recovery.takeOver,
+      acceptsMissing: self.context.options.recovery.acceptMissing)
   }
 
   var store: SinkStore { .ownPosition(self) }
