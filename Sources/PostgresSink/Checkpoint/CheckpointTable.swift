@@ -148,6 +148,13 @@ package final class CheckpointTable {
     }
   }
 
+  /// - Throws: `PostgresError` (lostTable) if the schema, in which the sink has run, is missing.
+  package func checkSchema(feeder: TableFeeder) throws {
+    try self.reading {
+      try TableCatalog(self.configuration, feeder: feeder).checkSchema(over: self.connection)
+    }
+  }
+
   /// Manual changes of the tables, if any.
   package func survey(feeder: TableFeeder) throws -> [TableFinding] {
     try self.reading {

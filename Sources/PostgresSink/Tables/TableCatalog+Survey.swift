@@ -189,7 +189,7 @@ extension TableCatalog {
         + (others.isEmpty
           ? ""
           : " Schemas with such tables: \(others.joined(separator: ", ")); if it was renamed, "
-            + "ALTER SCHEMA … RENAME TO \(schema).")
+            + "set 'schema' of the sink to it, or ALTER SCHEMA … RENAME TO \(schema).")
         + " Put it back; or begin a new epoch with 'run --accept-reset'")
   }
 

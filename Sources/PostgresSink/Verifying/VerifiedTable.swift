@@ -58,7 +58,7 @@ extension TableCatalog {
       leftOut.append(
         CopyFindings.LeftOut(
           field: column.path,
-          reason: "the current schema has no field for column \(SQLIdentifier.quoted(column.name))")
+          reason: "column \(SQLIdentifier.quoted(column.name)) keeps values of an earlier schema")
       )
     }
     return VerifiedTable(

@@ -94,7 +94,7 @@ extension VerifyReport {
       case .equal: "equal"
       case .drift: "DRIFT"
       case .notCompared: "NOT COMPARED"
-      case .incomplete: "NOT ALL EQUAL OR NOT ALL COMPARED"
+      case .incomplete: "INCOMPLETE"
       }
     return
       "\(verdict); \(Phrase.count(found.compared, "record")) of "

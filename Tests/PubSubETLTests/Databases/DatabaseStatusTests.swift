@@ -154,6 +154,7 @@ struct DatabaseStatusTests {
   @Test("Positions that one of two stores has lost are lost state")
   func lost() async throws {
     let sample = try await DatabaseSample()
+    try sample.query("CREATE SCHEMA salesforce")
     try sample.state.store(
       [StateSample.topic: sample.state.position(confirmedAt: self.now)], sinks: Self.sinks)
     let lost = try PipelineStatus.read(sample.configuration, maxAge: nil)
@@ -163,6 +164,19 @@ struct DatabaseStatusTests {
     try other.store(other.state.position(confirmedAt: self.now))
     let lone = try PipelineStatus.read(other.configuration, maxAge: nil)
     #expect(lone.problems.map(\.kind) == ["lost_state"])
+  }
+
+  @Test("A schema that was renamed is named as the reason for a lost position")
+  func renamed() async throws {
+    let sample = try await DatabaseSample()
+    let position = try sample.state.position(confirmedAt: self.now)
+    try sample.store(position)
+    try sample.state.store([StateSample.topic: position], sinks: Self.sinks)
+    try sample.query("ALTER SCHEMA salesforce RENAME TO crm")
+    let status = try PipelineStatus.read(sample.configuration, maxAge: nil)
+    #expect(status.exitCode == 65)
+    let text = try #require(status.problems.first?.message)
+    #expect(text.contains("Schemas with such tables: \"crm\""), "\(text)")
   }
 
   @Test("Without files the database is enough")

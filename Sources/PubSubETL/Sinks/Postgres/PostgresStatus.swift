@@ -36,11 +36,15 @@ struct PostgresStatus: SinkStatus {
         pipeline: reading.configuration.name, sink: settings.name, settings.sink)
       self.isConnected = true
       self.state = try stored.read()
+      let feeder = reading.configuration.feeder(settings)
+      if self.state == nil, reading.checkpoint?.sinks[settings.name] != nil {
+        try stored.checkSchema(feeder: feeder)
+      }
       self.tables = try stored.freshness()
       self.toleratedRefusals = reading.configuration.deadLetter.max
       let entities = Set(self.tables.map(\.entity))
       self.refusedReads = try stored.refusedReads().filter { entities.contains($0.key) }
-      self.findings = try stored.survey(feeder: reading.configuration.feeder(settings))
+      self.findings = try stored.survey(feeder: feeder)
     } catch {
       let failure = RunFailure(error)
       self.failure = failure
