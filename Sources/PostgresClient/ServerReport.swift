@@ -40,7 +40,7 @@ struct ServerReport {
     // A function that names something missing fails for every row, unless it made up the text itself.
     let caller = self.context?.split(separator: "\n").first { $0.hasPrefix("PL/") }
     if self.isAboutFunction, caller?.hasSuffix(" EXECUTE") != true { return false }
-    if self.isRaised { return !Self.isTransient(self.sqlState) }
+    if self.isRaised { return !Self.isTransient(self.sqlState) && !self.isOfServer }
     return ["0A", "3D", "3F", "42"].contains(self.sqlState.prefix(2))
       && !Self.definitionErrors.contains(self.sqlState)
   }
@@ -76,6 +76,14 @@ struct ServerReport {
     }
   }
 
+  /// The server lacks a resource, cannot read or write a file, or has damaged data, and says so itself
+  /// below a function: no row is at fault.
+  private var isOfServer: Bool {
+    guard !self.isFromProcedure else { return false }
+    return ["53", "58"].contains(self.sqlState.prefix(2))
+      || ["XX001", "XX002"].contains(self.sqlState)
+  }
+
   private static func isTransient(_ sqlState: String) -> Bool {
     PostgresError.disposition(sqlState: sqlState) == .retry
   }
@@ -94,6 +102,8 @@ struct ServerReport {
   /// What is said instead of the message.
   var summary: String {
     switch self.sqlState {
+    case SQLState.diskFull where self.isOfServer: "the disk of the database server is full"
+    case _ where self.isOfServer: "the database server lacks a resource, or cannot use a file"
     case _ where self.isRaised: Self.raisedSummary
     case SQLState.stringDataRightTruncation: "a text is longer than its column allows"
     case SQLState.numericValueOutOfRange: "a number is out of the column's range"

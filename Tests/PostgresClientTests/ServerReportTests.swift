@@ -50,6 +50,21 @@ import Testing
   }
 
   @Test(
+    "A full disk or damaged file that a trigger meets is no fault of a row",
+    arguments: ["53100", "53200", "58030", "XX001"])
+  func serverFault(sqlState: String) {
+    var report = ServerReport(sqlState: sqlState, primary: "could not extend file \"c4nary\"")
+    report.context = "PL/pgSQL function audit() line 3 at SQL statement"
+    report.sourceFile = "md.c"
+    #expect(!PostgresError(report, during: "INSERT INTO t SELECT").refusesRow)
+    #expect(self.message(report).contains("database server"))
+    #expect(!self.message(report).contains("c4nary"))
+    // A function that raises it has worded it for the row.
+    report.sourceFile = "pl_exec.c"
+    #expect(PostgresError(report, during: "INSERT INTO t SELECT").refusesRow)
+  }
+
+  @Test(
     "An error that one row may have caused is distinguished from one that every row would cause")
   func concernsRow() {
     var report = ServerReport(sqlState: "42P01", primary: "relation does not exist")

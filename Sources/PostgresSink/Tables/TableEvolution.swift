@@ -317,14 +317,16 @@ struct TableEvolution {
   private mutating func noteStates() {
     guard !self.mapping.schemaID.isEmpty, self.mapping.family == .changeEvent else { return }
     let isEarlier = self.currentSchema != nil && !self.isCurrent
-    guard self.isFirstSight || self.isCurrent || isEarlier else { return }
+    // A schema that is known and may be the current one: its field may have been restored.
+    let isPossible = self.currentSchema == nil && !self.isFirstSight
     let used = Set(self.columnNames.compactMap { $0 })
     for index in self.state.tables.indices where !self.state.tables[index].isNew {
       for column in self.state.tables[index].registered {
         switch (column.state, used.contains(column.name)) {
-        case (.gone, true) where self.isFirstSight || self.isCurrent:
+        case (.gone, true) where !isEarlier:
           self.note(.filling, column: column.name, in: index)
         case (.gone, _), (nil, _), (_, true): continue
+        case _ where isPossible: continue
         case (_, false) where !isEarlier: self.note(.gone, column: column.name, in: index)
         // The field was added, converted or restored later; the schema's events leave it empty.
         case (.complete, false): self.note(.filling, column: column.name, in: index)

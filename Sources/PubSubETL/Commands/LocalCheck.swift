@@ -12,7 +12,12 @@ enum LocalCheck {
   /// A line per thing that is wrong, with the code that `run` would end with; nothing is made.
   static func failures(_ configuration: PipelineConfiguration) -> [RunFailure] {
     var failures: [RunFailure] = []
-    if let failure = Self.stateFailure(configuration) { failures.append(failure) }
+    let state = configuration.checkpoint.directory
+    if let failure = Self.stateFailure(
+      configuration, Self.obstacle(to: state) ?? Self.lack(of: state))
+    {
+      failures.append(failure)
+    }
     failures += configuration.sinks.flatMap { $0.localFailures() }
     // What cannot be used cannot be read either, and one reason is enough.
     if Self.obstacle(to: configuration.checkpoint.directory) != nil { return failures }
@@ -24,10 +29,12 @@ enum LocalCheck {
     return failures
   }
 
-  /// Why the state directory cannot be written to; nil when it can.
-  static func stateFailure(_ configuration: PipelineConfiguration) -> RunFailure? {
+  /// - Parameter reason: why the state directory cannot be written to; nil when it can.
+  static func stateFailure(
+    _ configuration: PipelineConfiguration, _ reason: String?
+  ) -> RunFailure? {
     let directory = configuration.checkpoint.directory
-    return (Self.obstacle(to: directory) ?? Self.lack(of: directory)).map {
+    return reason.map {
       RunFailure(
         .output, reason: "unwritable", "the state directory, \(directory), cannot be used: \($0)")
     }

@@ -13,7 +13,10 @@ enum UnknownSubcommand {
     var names = [root._commandName]
     for argument in arguments {
       guard !subcommands.isEmpty, !argument.hasPrefix("-"), argument != "help" else { return nil }
-      guard let next = subcommands.first(where: { $0._commandName == argument }) else {
+      let next = subcommands.first {
+        $0._commandName == argument || $0.configuration.aliases.contains(argument)
+      }
+      guard let next else {
         let known = subcommands.filter { $0.configuration.shouldDisplay }.map { $0._commandName }
         let command = names.joined(separator: " ")
         let hint = nearest(to: argument, among: known).map { " Did you mean '\($0)'?" } ?? ""

@@ -113,7 +113,10 @@ final class PipelineRun {
     let store = try await self.lockedStore(until: deadline)
     self.hasLock = true
     // The lock needs no permission to write; without this check, the first commit would fail.
-    if let failure = LocalCheck.stateFailure(self.configuration) { throw failure }
+    let state = self.configuration.checkpoint.directory
+    if let failure = LocalCheck.stateFailure(self.configuration, LocalCheck.obstacle(to: state)) {
+      throw failure
+    }
     self.tellStatus()
     defer { WaitingRecord.remove(self.configuration.statePaths) }
     let document = try store.load()

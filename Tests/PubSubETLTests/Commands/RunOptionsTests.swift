@@ -84,6 +84,7 @@ struct RunOptionsTests {
     arguments: [
       [], ["--version"], ["help", "runn"], ["run", "frob"], ["checkpoint"], ["checkpoint", "show"],
       ["checkpoint", "help", "sho"], ["checkpoint", "--help"], ["pipeline-schema"],
+      ["refold", "x.json"],
     ])
   func knownSubcommands(arguments: [String]) {
     #expect(UnknownSubcommand.message(in: arguments, of: Program.self) == nil)
