@@ -38,7 +38,10 @@ extension ReportDestination {
     guard access(path, F_OK) == 0 else { return nil }
     do throws(TextFile.ReadError) {
       let text = try TextFile.read(path, limit: Self.maxByteCount)
-      if text.isEmpty || RunReport.isReport(text) { return nil }
+      // Locks are empty files, and their holders know them by their inodes.
+      let isLock = path.lastName.hasPrefix(".") || path.lastName.hasSuffix(".lock")
+      if text.isEmpty, !isLock { return nil }
+      if RunReport.isReport(text) { return nil }
       return "it exists and is not a report of a run"
     } catch {
       return "it exists and \(error)"

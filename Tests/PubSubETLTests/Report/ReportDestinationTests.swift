@@ -80,6 +80,7 @@ struct ReportDestinationTests {
       "other.json": #"{"version": 1, "name": "other", "sinks": []}"#,
       "_manifest.ndjson": "{\"name\": \"x\"}\n{\"name\": \"y\"}\n",
       "env": "export SF_CLIENT_SECRET='s'\n",
+      "other.lock": "", ".catalog.lock": "",
       "other.last-run.json": #"{"pid": 1, "report": \#(report.json.text(.compact))}"#,
     ]
     for (name, text) in others {
