@@ -74,14 +74,14 @@ public struct FilePass: Sendable, Equatable {
     return Self.names(layout).subtracting(self.columns)
   }
 
-  /// Notes the columns of records that were read. A column that cannot be read is absent from every
-  /// row.
+  /// Notes the columns of records that were read. A field that cannot be read is absent from every
+  /// row; so may be a computed column, whose fields count themselves.
   mutating func note(_ reads: RecordBatch) {
     for column in reads.layout.columns
     where !column.isMetadata && !self.columns.contains(column.name) {
       let slots = column.slots
       let isThere =
-        slots.isEmpty
+        slots.isEmpty || column.isComputed
         || (0..<reads.rowCount).contains { row in
           let presence = reads.row(row).presence
           return slots.contains { presence[$0] != RecordBatch.Presence.absent }

@@ -31,7 +31,7 @@ public struct Column: Sendable, Equatable {
   /// Whether this is one of the columns that every line has and whose names begin with `_`.
   public var isMetadata: Bool
   /// The stage `set` computed the column, so the schema does not have it.
-  var isComputed = false
+  package var isComputed = false
   /// The stage `mask` has replaced its values.
   var isMasked = false
 

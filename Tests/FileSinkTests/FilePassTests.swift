@@ -101,6 +101,19 @@ import Testing
     #expect(pass.newer == [:])
     let stored = try JSONValue(parsing: pass.json.text(.compact))
     #expect(try FilePass(json: stored) == pass)
+    // A computed column may have no value in any record.
+    var ratio = Column("Ratio", layout.slotCount, .double)
+    ratio.isComputed = true
+    let computed = RecordBatch(
+      layout: RecordLayout(
+        topic: "/data/T", schemaID: "s", entity: "T", family: layout.family,
+        slotCount: layout.slotCount + 1, fieldOrder: layout.fieldOrder,
+        columns: layout.columns + [ratio]))
+    batches.append(read: "1", to: computed)
+    pass = FilePass(beginning: ReadPass(entity: "T", number: 1), computed, at: 1)
+    pass.note(computed)
+    pass.finish(computed.layout, at: 2)
+    #expect(pass.unread == [])
     // Without records, none lacks a value.
     pass = FilePass(beginning: ReadPass(entity: "T", number: 2), reads, at: 4)
     pass.finish(reads.layout, at: 5)

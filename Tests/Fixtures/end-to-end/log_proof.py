@@ -44,9 +44,9 @@ EXPECTED = [
     ("events requested", {"topic", "num_requested"}),
     ("response received", {"topic", "events", "pending_credit", "replay_id", "rpc_id"}),
     ("Subscribe to .* failed", {"status", "code", "rpc_id"}),
-    ("POST http.*/services/oauth2/token", {"status", "bytes", "milliseconds"}),
-    ("GET http.*/describe", {"status", "bytes", "milliseconds"}),
-    ("POST http.*/jobs/query", {"status"}),
+    ("POST http.*/services/oauth2/token", {"http_status", "bytes", "milliseconds"}),
+    ("GET http.*/describe", {"http_status", "bytes", "milliseconds"}),
+    ("POST http.*/jobs/query", {"http_status"}),
 ]
 FAULTS = [
     # The first call is made before the stream.
