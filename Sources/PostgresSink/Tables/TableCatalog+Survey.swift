@@ -90,13 +90,17 @@ extension TableCatalog {
     var findings: [TableFinding] = []
     for state in states {
       guard let table = state.definition(.current),
-        state.tables.contains(where: { $0.kind == .current && $0.isTable }),
-        let message = try views.conflict(table, over: connection)
+        state.tables.contains(where: { $0.kind == .current && $0.isTable })
       else { continue }
-      findings.append(
-        TableFinding(
-          entity: state.entity, message: "postgres: \(message)", disposition: nil,
-          kind: .outdatedReader))
+      findings += try self.inquiring(state.entity, over: connection) { () throws(PostgresError) in
+        try views.conflict(table, over: connection).map { message in
+          [
+            TableFinding(
+              entity: state.entity, message: "postgres: \(message)", disposition: nil,
+              kind: .outdatedReader)
+          ]
+        } ?? []
+      }
     }
     return findings
   }

@@ -2,6 +2,8 @@ internal import PostgresClient
 
 /// A view that reads a view or table of the sink, with what it takes to create it again.
 struct DependentView {
+  /// `pg_class.oid`: `to_regclass` of a name needs privileges on its schema.
+  private var oid: String
   /// For SQL text.
   var name: String
   var isMaterialized: Bool
@@ -50,7 +52,7 @@ struct DependentView {
     'ALTER ' || CASE v.relkind WHEN 'm' THEN 'MATERIALIZED VIEW ' ELSE 'VIEW ' END || \
     \(Self.name("v")) || ' OWNER TO ' || quote_ident(pg_get_userbyid(v.relowner)), \
     \(Self.grants("v")), \(Self.columnGrants), \(Self.comment("v")), \(Self.columnComments), \
-    v.relkind <> 'm' OR v.relispopulated, \(Self.companions)
+    v.relkind <> 'm' OR v.relispopulated, \(Self.companions), v.oid
     """
 
   private static let columnGrants = """
@@ -129,13 +131,30 @@ struct DependentView {
     self.rest = (4...9).flatMap(lines)
     self.isPopulated = text(10) == "t"
     self.companions = result[row, first + 11]
+    self.oid = text(12)
   }
 
   /// All views that need a view, however indirectly, in an order in which they can be created.
   ///
-  /// - Parameter name: for SQL text.
+  /// - Parameter name: for SQL text, in a schema that the role may use.
   static func all(
     on name: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> [DependentView] {
+    try Self.all(on: "to_regclass($1)", name, over: connection)
+  }
+
+  /// The same for this view, whatever its schema is.
+  func dependents(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> [DependentView] {
+    try Self.all(on: "$1::oid", self.oid, over: connection)
+  }
+
+  /// - Parameters:
+  ///   - relation: SQL, the OID of a view.
+  ///   - value: its parameter.
+  private static func all(
+    on relation: String, _ value: String, over connection: PostgresConnection
   ) throws(PostgresError) -> [DependentView] {
     let next = """
       SELECT DISTINCT r.ev_class FROM pg_catalog.pg_depend AS p JOIN pg_catalog.pg_rewrite AS r \
@@ -145,11 +164,11 @@ struct DependentView {
     let found = try connection.query(
       """
       WITH RECURSIVE \(Self.path), d (id, depth) AS (SELECT f.ev_class, 1 FROM (\(next) = \
-      to_regclass($1)) AS f UNION SELECT f.ev_class, d.depth + 1 FROM d, \
+      \(relation)) AS f UNION SELECT f.ev_class, d.depth + 1 FROM d, \
       LATERAL (\(next) = d.id) AS f) \
       SELECT \(Self.columns) FROM path, (SELECT id, max(depth) AS depth FROM d GROUP BY id) AS o \
       JOIN pg_catalog.pg_class AS v ON v.oid = o.id ORDER BY o.depth, v.relname
-      """, [name])
+      """, [value])
     return (0..<found.rowCount).map { DependentView(found, $0) }
   }
 

@@ -130,7 +130,7 @@ struct OutdatedReader {
   ) throws(PostgresError) -> String {
     var others: [DependentView] = []
     if view.isMaterialized {
-      others = try DependentView.all(on: view.name, over: connection).map { changed[$0.name] ?? $0 }
+      others = try view.dependents(over: connection).map { changed[$0.name] ?? $0 }
       if let manual = DependentView.manual([view] + others) {
         return "\(manual). To show the new values, replace \(SQLIdentifier.quoted(column.name)) "
           + "by \(column.cast(""))"
@@ -152,16 +152,27 @@ extension TableCatalog {
     var findings: [TableFinding] = []
     for state in states {
       for table in state.tables where table.isTable {
-        let live = ReportingViews.liveName(table.name)
-        for column in try RetiredColumn.all(of: table, over: connection) {
-          for relation in table.kind == .current ? [table.name, live] : [table.name] {
-            findings += try OutdatedReader.all(
-              of: column, in: relation, live: live, self.bookkeeping, over: connection
-            ).map {
-              TableFinding(
-                entity: state.entity, message: $0.message, disposition: nil,
-                kind: .outdatedReader)
-            }
+        findings += try self.inquiring(state.entity, over: connection) { () throws(PostgresError) in
+          try self.outdatedReaders(of: table, state.entity, over: connection)
+        }
+      }
+    }
+    return findings
+  }
+
+  private func outdatedReaders(
+    of table: TableState, _ entity: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> [TableFinding] {
+    var findings: [TableFinding] = []
+    let live = ReportingViews.liveName(table.name)
+    for column in try RetiredColumn.all(of: table, over: connection) {
+      for relation in table.kind == .current ? [table.name, live] : [table.name] {
+        findings += try self.inquiring(entity, over: connection) { () throws(PostgresError) in
+          try OutdatedReader.all(
+            of: column, in: relation, live: live, self.bookkeeping, over: connection
+          ).map {
+            TableFinding(
+              entity: entity, message: $0.message, disposition: nil, kind: .outdatedReader)
           }
         }
       }
@@ -169,17 +180,49 @@ extension TableCatalog {
     return findings
   }
 
+  /// Runs an inquiry about views, whose failure is a finding: views concern only their readers.
+  ///
+  /// - Throws: `PostgresError` if the connection is lost.
+  func inquiring(
+    _ entity: String, over connection: PostgresConnection,
+    _ body: () throws(PostgresError) -> [TableFinding]
+  ) throws(PostgresError) -> [TableFinding] {
+    let isNested = connection.transactionStatus != .idle
+    let savepoint = "SAVEPOINT _etl_inquiry"
+    if isNested { try connection.execute(savepoint) } else { try connection.begin() }
+    do throws(PostgresError) {
+      // The server locks a view to print its definition.
+      try connection.execute(self.configuration.lockLimit)
+      let findings = try body()
+      try connection.execute(isNested ? "RELEASE \(savepoint)" : "COMMIT")
+      return findings
+    } catch {
+      guard connection.isConnected else { throw error }
+      try connection.execute(
+        isNested ? "ROLLBACK TO \(savepoint); RELEASE \(savepoint)" : "ROLLBACK")
+      let subject = entity.isEmpty ? "" : " of \(entity)"
+      return [
+        TableFinding(
+          entity: entity,
+          message: "postgres: views and functions that may lack new values\(subject) could not be "
+            + "examined: \(error.message)", disposition: nil, kind: .outdatedReader)
+      ]
+    }
+  }
+
   /// The same for all tables of this sink, at the start of a run.
   func outdatedReaders(
     over connection: PostgresConnection
   ) throws(PostgresError) -> [TableFinding] {
-    let renamed = try connection.query(
-      """
-      SELECT EXISTS (SELECT FROM \(self.bookkeeping.qualified("_etl_journal")) \
-      WHERE action = 'rename_column')
-      """)
-    guard renamed[0, 0] == "t" else { return [] }
-    return try self.outdatedReaders(
-      of: self.registeredStates(Set(Bookkeeping.names), over: connection), over: connection)
+    try self.inquiring("", over: connection) { () throws(PostgresError) in
+      let renamed = try connection.query(
+        """
+        SELECT EXISTS (SELECT FROM \(self.bookkeeping.qualified("_etl_journal")) \
+        WHERE action = 'rename_column')
+        """)
+      guard renamed[0, 0] == "t" else { return [] }
+      return try self.outdatedReaders(
+        of: self.registeredStates(Set(Bookkeeping.names), over: connection), over: connection)
+    }
   }
 }

@@ -1,0 +1,126 @@
+import Pipeline
+import PostgresClient
+import TestSupport
+import Testing
+
+@testable import PostgresSink
+
+/// Runs of a role that owns its schema, beside views and tables that belong to other roles.
+@Suite("Views and tables of other roles", .enabled(if: PostgresCluster.isAvailable))
+struct OtherRoleTests {
+  private static let feeder = TableFeeder(
+    pipeline: "opps", sink: "warehouse", topics: [SinkRun.topic])
+  private static let text = SinkRun.layout(.string, schemaID: "schema-2")
+
+  /// A database in which role `etl` owns schema `salesforce`.
+  private struct Sample {
+    let database: TestDatabase
+    let role: String
+    let other: String
+    let url: String
+
+    init() async throws {
+      self.database = try await TestDatabase()
+      self.role = "etl_\(self.database.name)"
+      self.other = "other_\(self.database.name)"
+      self.url =
+        "host=127.0.0.1 port=\(self.database.cluster.port) user=\(self.role) "
+        + "dbname=\(self.database.name)"
+      try self.database.connect().execute(
+        """
+        CREATE ROLE \(self.role) LOGIN; CREATE ROLE \(self.other);
+        CREATE SCHEMA salesforce AUTHORIZATION \(self.role)
+        """)
+    }
+
+    func run(_ ordinal: Int64 = 0, reads: Bool = false) throws -> SinkRun {
+      try SinkRun(self.database, ordinal: ordinal, url: self.url) {
+        if reads { $0.reads = .init() }
+      }
+    }
+
+    var configuration: PostgresSinkConfiguration {
+      self.database.configuration { $0.connection.url = self.url }
+    }
+
+    /// The messages of `status`.
+    func findings() throws -> [String] {
+      try DatabaseProbe(self.configuration).tables(OtherRoleTests.feeder).map(\.message)
+    }
+  }
+
+  /// The statements that a message says to run.
+  private func statements(_ message: String) throws -> String {
+    let start = try #require(message.firstRange(of: "run as the owner of the view")).upperBound
+    let end = try #require(message.firstRange(of: "; a value that cannot be converted")).lowerBound
+    return String(message[start..<end].drop { $0 != ":" }.dropFirst())
+  }
+
+  /// An analyst's views on the tables of a run, in a schema that the role may not use.
+  private func privateViews(_ sample: Sample) throws -> SinkRun {
+    let run = try sample.run().begin()
+    try run.eye.execute(
+      """
+      CREATE SCHEMA reports AUTHORIZATION \(sample.other);
+      GRANT USAGE ON SCHEMA salesforce TO \(sample.other);
+      GRANT SELECT ON ALL TABLES IN SCHEMA salesforce TO \(sample.other);
+      SET ROLE \(sample.other);
+      CREATE MATERIALIZED VIEW reports.stored AS SELECT id, amount FROM salesforce.opportunity_live;
+      CREATE INDEX stored_id ON reports.stored (id);
+      CREATE VIEW reports.top AS SELECT max(amount) FROM reports.stored;
+      CREATE VIEW reports.plain AS SELECT id, amount FROM salesforce.opportunity_live;
+      RESET ROLE
+      """)
+    return run
+  }
+
+  @Test("Views in a schema that the role may not use are named, and the run continues")
+  func privateSchema() async throws {
+    let sample = try await Sample()
+    let run = try self.privateViews(sample)
+    try run.write(["b"], layout: Self.text) { _ in [SinkRun.amount: .text("2.5")] }
+    try run.commit()
+    #expect(try run.history() == ["first", "b"])
+    run.sink.close()
+    let next = try sample.run(2)
+    try next.sink.open()
+    next.sink.close()
+    let found = try sample.findings()
+    for view in ["reports.stored", "reports.plain"] {
+      let named = "view \(view) lacks new values of field Amount"
+      #expect(run.notices.count { $0.contains(named) } == 1, "\(run.notices)")
+      #expect(next.notices.count { $0.contains(named) } == 1, "\(next.notices)")
+      try run.eye.execute(self.statements(#require(found.first { $0.contains(named) })))
+    }
+    #expect(try sample.findings() == [])
+    #expect(try run.eye.rows("SELECT * FROM reports.top") == [["2.5"]])
+  }
+
+  @Test(
+    "Views that cannot be examined are a warning and a problem, and the run continues",
+    arguments: [
+      "REVOKE EXECUTE ON FUNCTION pg_catalog.pg_get_viewdef(oid) FROM PUBLIC",
+      "BEGIN; REFRESH MATERIALIZED VIEW reports.stored",
+    ])
+  func failedInquiry(sql: String) async throws {
+    let sample = try await Sample()
+    let run = try self.privateViews(sample)
+    try run.write(["b"], layout: Self.text) { _ in [SinkRun.amount: .text("2.5")] }
+    try run.commit()
+    run.sink.close()
+    try run.eye.execute(sql)
+    let next = try sample.run(2)
+    let error = postgresError {
+      try next.sink.open()
+      try next.write(["c"], layout: Self.text) { _ in [SinkRun.amount: .text("3.5")] }
+      try next.commit()
+    }
+    #expect(error == nil)
+    let named = "could not be examined: postgres: "
+    #expect(next.notices.count { $0.contains(named) } >= 1, "\(next.notices)")
+    #expect(try sample.findings().contains { $0.contains(named) })
+    #expect(
+      try TableCatalog.plan([Self.text], sample.configuration, feeder: Self.feeder).notes
+        .contains { $0.contains(named) })
+  }
+}
