@@ -9,6 +9,8 @@ struct RetiredColumn {
   var path: String
   private var type: TableState.Column
   private var newType: TableState.Column
+  /// Rows lack values of the successor until all records have been read with it.
+  var isFilling: Bool
 
   /// The successor's values as the retired column's type.
   ///
@@ -53,7 +55,8 @@ struct RetiredColumn {
           }
           retired.append(
             RetiredColumn(
-              name: old.name, successor: new.name, path: old.path, type: type, newType: newType))
+              name: old.name, successor: new.name, path: old.path, type: type, newType: newType,
+              isFilling: new.state == .filling))
         }
       }
     }
@@ -70,9 +73,10 @@ struct OutdatedReader {
   /// - Parameters:
   ///   - relation: SQL name, not quoted, of the table or its live view.
   ///   - live: SQL name, not quoted, of the table's live view, which the sink updates.
+  ///   - isFilled: runs read the records with their new columns.
   static func all(
-    of column: RetiredColumn, in relation: String, live: String, _ bookkeeping: Bookkeeping,
-    over connection: PostgresConnection
+    of column: RetiredColumn, in relation: String, live: String, isFilled: Bool,
+    _ bookkeeping: Bookkeeping, over connection: PostgresConnection
   ) throws(PostgresError) -> [OutdatedReader] {
     let found = try connection.query(
       """
@@ -107,10 +111,22 @@ struct OutdatedReader {
     for row in 0..<found.rowCount {
       let view = found[row, 2].flatMap { changed[$0] }
       let reader = view.map { "view \($0.name)" } ?? found[row, 0] ?? ""
-      let remedy =
+      var remedy =
         try view.map { (view) throws(PostgresError) in
           try Self.remedy(view, changed, column, over: connection)
         } ?? "Make it read \(SQLIdentifier.quoted(column.successor))"
+      if column.isFilling, isFilled {
+        // Statements that are executed too early show nulls, in a materialized view for good.
+        remedy =
+          "Column \(SQLIdentifier.quoted(column.successor)) is still being filled (see "
+          + "\(bookkeeping.qualified(ReportingViews.columnsName))): the next run, or 'pubsub-etl "
+          + "snapshot', reads it for all records. When it is complete, this message has the "
+          + "statements to run"
+      } else if column.isFilling {
+        remedy =
+          "Run 'pubsub-etl snapshot' first: until then the column is null for records that have "
+          + "not changed since. \(remedy)"
+      }
       readers.append(
         OutdatedReader(
           message: "postgres: \(reader) lacks new values of field \(column.path): it reads column "
@@ -165,11 +181,15 @@ extension TableCatalog {
   ) throws(PostgresError) -> [TableFinding] {
     var findings: [TableFinding] = []
     let live = ReportingViews.liveName(table.name)
-    for column in try RetiredColumn.all(of: table, over: connection) {
+    let retired = try RetiredColumn.all(of: table, over: connection)
+    guard !retired.isEmpty else { return [] }
+    let isFilled = try self.hasReads(of: entity, over: connection)
+    for column in retired {
       for relation in table.kind == .current ? [table.name, live] : [table.name] {
         findings += try self.inquiring(entity, over: connection) { () throws(PostgresError) in
           try OutdatedReader.all(
-            of: column, in: relation, live: live, self.bookkeeping, over: connection
+            of: column, in: relation, live: live, isFilled: isFilled, self.bookkeeping,
+            over: connection
           ).map {
             TableFinding(
               entity: entity, message: $0.message, disposition: nil, kind: .outdatedReader)
@@ -178,6 +198,19 @@ extension TableCatalog {
       }
     }
     return findings
+  }
+
+  /// The object's records have been read, or are about to be.
+  private func hasReads(
+    of entity: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> Bool {
+    let table = self.bookkeeping.qualified("_etl_snapshot")
+    guard try connection.query("SELECT to_regclass($1) IS NOT NULL", [table])[0, 0] == "t" else {
+      return false
+    }
+    return try connection.query(
+      "SELECT EXISTS (SELECT FROM \(table) WHERE entity = $1 AND state <> 'none')", [entity])[0, 0]
+      == "t"
   }
 
   /// Runs an inquiry about views, whose failure is a finding: views concern only their readers.

@@ -95,6 +95,49 @@ struct ColumnReadTests {
     #expect(try run.eye.rows("SELECT * FROM salesforce.opportunity ORDER BY id") == before)
   }
 
+  @Test("The statements for views of an earlier column come when the new column is complete")
+  func statementsWhenComplete() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, .both).begin()
+    let layout = SinkRun.layout(.string, schemaID: "schema-2")
+    try Self.pass(
+      Self.reads(["a": Self.whole("a"), "first": Self.whole("first")], SinkRun.layout()), to: run)
+    try run.eye.execute(
+      """
+      CREATE MATERIALIZED VIEW public.stored AS SELECT id, amount FROM salesforce.opportunity_live
+      """)
+    func found() throws -> [String] {
+      try TableCatalog(
+        database.configuration(),
+        feeder: TableFeeder(pipeline: "opps", sink: "warehouse", topics: [SinkRun.topic])
+      ).survey(over: run.eye).map(\.message)
+    }
+    try run.write(["b"], layout: layout) { _ in [SinkRun.amount: .text("2.5")] }
+    try run.commit()
+    let warnings = run.notices.filter { $0.contains("view public.stored lacks new values") }
+    for message in try warnings + found() {
+      #expect(message.contains("is still being filled"), "\(message)")
+      #expect(!message.contains("CREATE"), "\(message)")
+    }
+    #expect(try warnings.count == 1 && found().count == 1)
+    var values: [String: [Int: TestCell]] = [:]
+    for (id, amount) in [("a", "1"), ("b", "2.5"), ("first", "3")] {
+      values[id] = Self.whole(id)
+      values[id]?[SinkRun.amount] = .text(amount)
+    }
+    try Self.pass(Self.reads(values, layout), number: 2, to: run)
+    #expect(try Self.states(run).allSatisfy { !$0.contains("filling") })
+    let message = try #require(found().first)
+    #expect(!message.contains("filled"), "\(message)")
+    let start = try #require(message.firstRange(of: "run as the owner of the view: ")).upperBound
+    let end = try #require(message.firstRange(of: "; a value that cannot be converted")).lowerBound
+    try run.eye.execute(String(message[start..<end]))
+    #expect(
+      try run.eye.rows("SELECT id, amount FROM stored WHERE id IN ('a', 'b') ORDER BY id")
+        == [["a", "1"], ["b", "2.5"]])
+    #expect(try found() == [])
+  }
+
   @Test("A read with the row's stamp brings the values that the row lacks", arguments: modes)
   func equalStamp(mode: PostgresSinkConfiguration.Mode) async throws {
     let database = try await TestDatabase()
