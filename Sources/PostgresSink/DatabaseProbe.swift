@@ -125,7 +125,7 @@ package struct DatabaseProbe {
       WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'S', 'v') ORDER BY c.relname
       """, [configuration.schema])
     let role = SQLIdentifier.quoted(self.role)
-    var tables: Set<String> = [ReportingViews.freshnessName]
+    var tables: Set<String> = [ReportingViews.freshnessName, ReportingViews.columnsName]
     for row in 0..<relations.rowCount where relations[row, 9] == "t" && relations[row, 1] != "v" {
       // Its columns tell a table of the sink, whatever may be read of the list of tables.
       tables.formUnion(relations[row, 0].map { [$0, ReportingViews.liveName($0)] } ?? [])

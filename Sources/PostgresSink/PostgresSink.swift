@@ -33,7 +33,7 @@ package final class PostgresSink: Store {
 
   let configuration: PostgresSinkConfiguration
   let catalog: TableCatalog
-  private let views: ReportingViews
+  let views: ReportingViews
   private(set) var checkpoint: PostgresCheckpoint
   let connection: PostgresConnection
   private let org: String
@@ -66,9 +66,9 @@ package final class PostgresSink: Store {
   var told: Set<EventPlace> = []
   var care = Care.none
   /// Current tables whose views were locked, by name.
-  private var dueViews: [String: TableDefinition] = [:]
+  var dueViews: [String: TableDefinition] = [:]
   /// Sentences about views in this run.
-  private var warned: Set<String> = []
+  var warned: Set<String> = []
   /// Tables were created or changed and are not yet filled from their histories.
   private var hasUnfilledTables = false
   /// Rows have been sent before their transaction was complete.
@@ -202,19 +202,12 @@ package final class PostgresSink: Store {
     if stored != nil {
       try self.repairTables()
       try self.warnOfReaders()
+      try self.warnOfForeignViews()
     }
     if try self.retrying({ try self.views.isFreshnessOutdated(over: self.connection) }) {
       try self.updateViews(nil)
     }
     return stored
-  }
-
-  /// Warns of views that lack new values, at each run until they are changed.
-  private func warnOfReaders() throws {
-    let readers = try self.retrying { try self.catalog.outdatedReaders(over: self.connection) }
-    for reader in readers where self.warned.insert(reader.message).inserted {
-      self.onRepair?(reader.message)
-    }
   }
 
   /// Sets sequences that are behind their tables.
@@ -326,14 +319,6 @@ package final class PostgresSink: Store {
     try? self.checkpoint.renew(over: self.connection)
     self.renewedAt = ProcessClock.now
     self.updateDueViews()
-  }
-
-  /// Tries again to update views that were locked. Between two attempts, their readers have time.
-  private func updateDueViews() {
-    let due = self.dueViews.values.sorted { $0.name < $1.name }
-    self.dueViews.removeAll()
-    // A failure concerns nobody but readers, and shows at the next run.
-    for table in due { _ = try? self.once { try self.updateViews(table) } }
   }
 
   package var pendingByteCount: Int {
@@ -471,53 +456,6 @@ package final class PostgresSink: Store {
       "postgres: \(layout.entity) arrives on both \(other) and \(layout.topic), whose relative "
         + "order is not known; subscribe to one of them, or give one a pipeline of its own that "
         + "writes to other tables")
-  }
-
-  /// Errors that leave the views unchanged: somebody holds a lock on one, or owns it.
-  private static let leavesViews: Set<String?> = [
-    SQLState.lockNotAvailable, SQLState.insufficientPrivilege, SQLState.wrongObjectType,
-  ]
-
-  /// Views serve readers. If a reader locks a view for long, or owns it, the load continues without
-  /// changing it.
-  @discardableResult
-  private func updateViews(_ current: TableDefinition?) throws -> ReportingViews.Outcome? {
-    do {
-      let outcome = try self.retrying(butFor: SQLState.lockNotAvailable) {
-        try self.connection.transaction { () throws(PostgresError) in
-          try self.connection.execute(self.configuration.lockLimit)
-          let outcome = try current.map { current throws(PostgresError) in
-            try self.views.updateLive(current, over: self.connection)
-          }
-          _ = try self.views.updateFreshness(over: self.connection)
-          try self.views.updateColumns(over: self.connection)
-          return outcome
-        }
-      }
-      guard let current, outcome == .remade || outcome == .kept else { return outcome }
-      let name = ReportingViews.liveName(current.name)
-      if outcome == .remade {
-        self.onNotice?(
-          "view \(name) has other columns now and was created again; grant privileges on it again")
-      } else if let conflict = try self.views.conflict(current, over: self.connection) {
-        self.onRepair?(conflict)
-      }
-      return outcome
-    } catch let error as PostgresError where Self.leavesViews.contains(error.sqlState) {
-      if self.connection.transactionStatus != .idle { try self.connection.execute("ROLLBACK") }
-      var message = error.message
-      if error.sqlState == SQLState.lockNotAvailable {
-        if let current { self.dueViews[current.name] = current }
-        let names = [
-          current.map { ReportingViews.liveName($0.name) }, ReportingViews.freshnessName,
-        ]
-        message += try LockHolder.suffix(
-          names.compactMap { $0 }, self.configuration.schema, over: self.connection)
-      }
-      let notice = "the views were not updated: \(message)"
-      if self.warned.insert(notice).inserted { self.onNotice?(notice) }
-      return nil
-    }
   }
 
   // MARK: Transactions

@@ -90,9 +90,9 @@ extension PostgresSink {
 
   /// Repeats `body`, on a new connection if necessary, while that can help; within an `attempt`
   /// only once. `body` begins its own transaction, except for rows sent ahead if the first attempt
-  /// `continuesAhead`. An error of `sqlState` ends the retries.
+  /// `continuesAhead`. Errors of `sqlStates` are for the caller, who expects them.
   func retrying<Value>(
-    butFor sqlState: String? = nil, continuesAhead: Bool = false, _ body: () throws -> Value
+    butFor sqlStates: Set<String> = [], continuesAhead: Bool = false, _ body: () throws -> Value
   ) throws -> Value {
     var retries = Retries(self.configuration.retry, quickDelays: Self.quickDelays)
     var mayCorrect = true
@@ -111,9 +111,10 @@ extension PostgresSink {
           mayCorrect = false
           continue
         }
-        guard !self.isAttempt, error.disposition == .retry,
-          sqlState == nil || error.sqlState != sqlState
-        else { throw error }
+        if let sqlState = error.sqlState, sqlStates.contains(sqlState) { throw error }
+        guard !self.isAttempt, error.disposition == .retry else {
+          throw error
+        }
         Self.wait(try self.delay(after: error, &retries), givesUp: self.givesUp)
       }
     }

@@ -54,6 +54,9 @@ extension TableCatalog {
       findings += try self.outdatedReaders(of: states, over: connection)
     }
     findings += try self.viewConflicts(of: states, over: connection)
+    if lost.isEmpty {
+      findings += try self.foreignViews(over: connection) { () throws(PostgresError) in states }
+    }
     for state in states {
       for table in state.tables {
         if !table.exists, table.kind == .current, state.hasHistoryToRebuildFrom {
@@ -85,24 +88,31 @@ extension TableCatalog {
   private func viewConflicts(
     of states: [EntityState], over connection: PostgresConnection
   ) throws(PostgresError) -> [TableFinding] {
-    let views = ReportingViews(
-      schema: self.configuration.schema, columns: self.configuration.columns)
     var findings: [TableFinding] = []
     for state in states {
       guard let table = state.definition(.current),
         state.tables.contains(where: { $0.kind == .current && $0.isTable })
       else { continue }
-      findings += try self.inquiring(state.entity, over: connection) { () throws(PostgresError) in
-        try views.conflict(table, over: connection).map { message in
-          [
-            TableFinding(
-              entity: state.entity, message: "postgres: \(message)", disposition: nil,
-              kind: .outdatedReader)
-          ]
-        } ?? []
-      }
+      findings += try self.viewConflict(table, over: connection)
     }
     return findings
+  }
+
+  /// The same for one table.
+  func viewConflict(
+    _ table: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) -> [TableFinding] {
+    let views = ReportingViews(
+      schema: self.configuration.schema, columns: self.configuration.columns)
+    return try self.inquiring(table.entity, over: connection) { () throws(PostgresError) in
+      try views.conflict(table, over: connection).map { message in
+        [
+          TableFinding(
+            entity: table.entity, message: "postgres: \(message)", disposition: nil,
+            kind: .outdatedReader)
+        ]
+      } ?? []
+    }
   }
 
   static func lostBookkeeping(_ names: [String]) -> String {

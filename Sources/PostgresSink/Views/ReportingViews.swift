@@ -102,10 +102,13 @@ package struct ReportingViews {
   package func updateFreshness(
     over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
+    try self.update(try self.freshnessChange(over: connection), over: connection)
+  }
+
+  func freshnessChange(over connection: PostgresConnection) throws(PostgresError) -> ViewChange {
     let tables = try self.currentTables(adding: [], hasBookkeeping: true, over: connection)
     let query = self.freshness(tables, hasReads: try self.hasReads(over: connection))
-    return try self.update(
-      try self.freshnessChange(query, over: connection), over: connection)
+    return try self.freshnessChange(query, over: connection)
   }
 
   private func freshnessChange(

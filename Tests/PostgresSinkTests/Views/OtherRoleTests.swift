@@ -11,6 +11,8 @@ struct OtherRoleTests {
   private static let feeder = TableFeeder(
     pipeline: "opps", sink: "warehouse", topics: [SinkRun.topic])
   private static let text = SinkRun.layout(.string, schemaID: "schema-2")
+  private static let wider = SinkRun.layout(
+    schemaID: "schema-2", [Column("Note__c", 3, .string, salesforceType: "Data:Text")])
 
   /// A database in which role `etl` owns schema `salesforce`.
   private struct Sample {
@@ -122,5 +124,44 @@ struct OtherRoleTests {
     #expect(
       try TableCatalog.plan([Self.text], sample.configuration, feeder: Self.feeder).notes
         .contains { $0.contains(named) })
+  }
+
+  @Test("A view of the sink that belongs to another role is named, and the others are updated")
+  func foreignView() async throws {
+    let sample = try await Sample()
+    try sample.run().begin().sink.close()
+    let eye = try sample.database.connect()
+    let definition = try eye.column("SELECT pg_get_viewdef('salesforce._columns')")[0].dropLast()
+    try eye.execute(
+      """
+      DROP VIEW salesforce._columns;
+      CREATE VIEW salesforce._columns AS SELECT * FROM (\(definition)) AS restored;
+      GRANT SELECT ON salesforce._columns TO \(sample.role)
+      """)
+    let statement = "ALTER VIEW \"salesforce\".\"_columns\" OWNER TO \"\(sample.role)\""
+    #expect(
+      try DatabaseProbe(sample.configuration).ownershipRemedy?.contains(statement) == true)
+    let run = try sample.run(1)
+    try run.sink.open()
+    try run.write(["b"], layout: Self.wider) { _ in [SinkRun.amount + 1: .text("new")] }
+    try run.commit()
+    run.sink.close()
+    #expect(
+      try eye.column("SELECT note__c FROM salesforce.opportunity_live WHERE id = 'b'") == ["new"])
+    #expect(run.notices.count { $0.contains(statement) } == 1, "\(run.notices)")
+    let idle = try sample.run(2)
+    try idle.sink.open()
+    idle.sink.close()
+    #expect(idle.notices.count { $0.contains(statement) } == 1, "\(idle.notices)")
+    #expect(try sample.findings().count { $0.contains(statement) } == 1)
+    try eye.execute(statement)
+    #expect(try sample.findings() == [])
+    let last = try sample.run(2)
+    try last.sink.open()
+    try last.write(["c"], layout: Self.wider)
+    try last.commit()
+    #expect(last.notices == [])
+    #expect(
+      try eye.column("SELECT strpos(pg_get_viewdef('salesforce._columns'), 'restored')") == ["0"])
   }
 }

@@ -1,0 +1,107 @@
+internal import Pipeline
+internal import PostgresClient
+
+/// Keeps the views for reports up to date. They serve readers, so the load continues without a view
+/// that it cannot change.
+extension PostgresSink {
+  /// Warns of views that lack new values, at each run until they are changed.
+  func warnOfReaders() throws {
+    let readers = try self.retrying { try self.catalog.outdatedReaders(over: self.connection) }
+    for reader in readers { self.warn(reader.message) }
+  }
+
+  /// Warns of views that cannot be updated because they belong to another role, at each run until
+  /// that is changed.
+  func warnOfForeignViews() throws {
+    let views = try self.retrying { try self.catalog.foreignViews(over: self.connection) }
+    for view in views { self.warn(view.message) }
+  }
+
+  private func warn(_ message: String) {
+    if self.warned.insert(message).inserted { self.onRepair?(message) }
+  }
+
+  /// Tries again to update views that were locked. Between two attempts, their readers have time.
+  func updateDueViews() {
+    let due = self.dueViews.values.sorted { $0.name < $1.name }
+    self.dueViews.removeAll()
+    // A failure concerns nobody but readers, and shows at the next run.
+    for table in due { _ = try? self.once { try self.updateViews(table) } }
+  }
+
+  /// Errors that leave a view unchanged: somebody holds a lock on it, or owns it.
+  private static let leavesView: Set<String> = [
+    SQLState.lockNotAvailable, SQLState.insufficientPrivilege, SQLState.wrongObjectType,
+  ]
+
+  /// Updates the views of a table, or only those of all tables, each in its own transaction.
+  ///
+  /// - Returns: what was done to the live view; nil if it could not be updated.
+  @discardableResult
+  func updateViews(_ current: TableDefinition?) throws -> ReportingViews.Outcome? {
+    var outcome: ReportingViews.Outcome?
+    if let current {
+      let name = ReportingViews.liveName(current.name)
+      outcome = try self.updateView(name, due: current) { () throws(PostgresError) in
+        try self.views.updateLive(current, over: self.connection)
+      }
+      if outcome == .remade {
+        self.onNotice?(
+          "view \(name) has other columns now and was created again; grant privileges on it again")
+      } else if outcome == .kept {
+        let conflicts = try self.retrying {
+          try self.catalog.viewConflict(current, over: self.connection)
+        }
+        for conflict in conflicts { self.warn(conflict.message) }
+      }
+    }
+    try self.updateView(ReportingViews.freshnessName, due: current) { () throws(PostgresError) in
+      try self.views.updateFreshness(over: self.connection)
+    }
+    try self.updateView(ReportingViews.columnsName, due: current) { () throws(PostgresError) in
+      try self.views.updateColumns(over: self.connection)
+      return .unchanged
+    }
+    return outcome
+  }
+
+  /// - Parameter current: the table whose views are updated again later if this one is locked.
+  @discardableResult
+  private func updateView(
+    _ name: String, due current: TableDefinition?,
+    _ body: () throws(PostgresError) -> ReportingViews.Outcome
+  ) throws -> ReportingViews.Outcome? {
+    do {
+      return try self.retrying(butFor: Self.leavesView) {
+        try self.connection.transaction { () throws(PostgresError) in
+          try self.connection.execute(self.configuration.lockLimit)
+          return try body()
+        }
+      }
+    } catch let error as PostgresError where Self.leavesView.contains(error.sqlState ?? "") {
+      if self.connection.transactionStatus != .idle { try self.connection.execute("ROLLBACK") }
+      guard error.sqlState == SQLState.lockNotAvailable else {
+        try self.warn(ofView: name, error)
+        return nil
+      }
+      if let current { self.dueViews[current.name] = current }
+      let holder = try LockHolder.suffix(
+        [name], self.configuration.schema, over: self.connection)
+      let notice = "view \(name) was not updated: \(error.message)\(holder)"
+      if self.warned.insert(notice).inserted { self.onNotice?(notice) }
+      return nil
+    }
+  }
+
+  /// Warns of a view that cannot be updated, once in a run, because finding the remedy takes a
+  /// connection.
+  private func warn(ofView name: String, _ error: PostgresError) throws {
+    guard self.warned.insert("view \(name)").inserted else { return }
+    let view = try self.retrying {
+      try self.views.foreignViews(over: self.connection).first { $0.name == name }
+    }
+    self.warn(
+      view?.message
+        ?? "postgres: view \(name) was not updated: \(self.configuration.explained(error).message)")
+  }
+}
