@@ -27,9 +27,12 @@ extension DatabaseProbe {
         + "Ask the owner of the schema to run GRANT USAGE, CREATE ON SCHEMA \(schema) TO \(role)"
     }
     guard !self.missingGrants.isEmpty else { return nil }
+    let advice = self.ownershipRemedy.map {
+      "\($0). Or, to let it write without owning them (new fields then need the owner: "
+        + "'pubsub-etl plan'), ask"
+    }
     return "role \(self.role) lacks privileges in schema \(schema) of \(self.database). "
-      + (self.ownershipRemedy.map { "\($0). Or, to let it write without owning them, ask" } ?? "Ask")
-      + " the owner to run \(self.missingGrants.joined(separator: "; "))"
+      + (advice ?? "Ask") + " the owner to run \(self.missingGrants.joined(separator: "; "))"
   }
 
   /// Names a schema that differs only in case; empty if there is none.

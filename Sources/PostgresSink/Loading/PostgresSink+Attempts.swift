@@ -90,7 +90,8 @@ extension PostgresSink {
 
   /// Repeats `body`, on a new connection if necessary, while that can help; within an `attempt`
   /// only once. `body` begins its own transaction, except for rows sent ahead if the first attempt
-  /// `continuesAhead`. Errors of `sqlStates` are for the caller, who expects them.
+  /// `continuesAhead`. Errors of `sqlStates` are for the caller, who expects them. All others about
+  /// a missing privilege get the statements to run.
   func retrying<Value>(
     butFor sqlStates: Set<String> = [], continuesAhead: Bool = false, _ body: () throws -> Value
   ) throws -> Value {
@@ -113,7 +114,7 @@ extension PostgresSink {
         }
         if let sqlState = error.sqlState, sqlStates.contains(sqlState) { throw error }
         guard !self.isAttempt, error.disposition == .retry else {
-          throw error
+          throw self.configuration.explained(error)
         }
         Self.wait(try self.delay(after: error, &retries), givesUp: self.givesUp)
       }

@@ -164,4 +164,42 @@ struct OtherRoleTests {
     #expect(
       try eye.column("SELECT strpos(pg_get_viewdef('salesforce._columns'), 'restored')") == ["0"])
   }
+
+  @Test("Whatever a run is not allowed to do, its error has the statement to run")
+  func statements() async throws {
+    typealias Call = (SinkRun) throws -> Void
+    let calls: [(table: String, name: String, call: Call)] = [
+      (
+        "opportunity", "repair",
+        { _ = try $0.sink.recordsToRepair("Opportunity", after: "", limit: 9) }
+      ),
+      (
+        "_etl_missing_range", "missing ranges",
+        { _ = try $0.sink.needsPass(over: "Opportunity", topic: SinkRun.topic) }
+      ),
+      ("_etl_repair_calls", "calls", { _ = try $0.sink.repairCallsOfDay() }),
+      ("_etl_snapshot", "passes", { try $0.sink.awaitReads(of: "Opportunity") }),
+      ("_etl_snapshot", "first reads", { try $0.sink.noteFirstReads() }),
+      ("_etl_table", "epochs", { _ = try $0.sink.newestEpoch(ofTopics: [SinkRun.topic]) }),
+      (
+        "opportunity_history", "rows",
+        {
+          try $0.write(["z"])
+          try $0.commit()
+        }
+      ),
+    ]
+    for (table, name, call) in calls {
+      let sample = try await Sample()
+      let run = try sample.run(reads: true).begin()
+      try run.eye.execute("ALTER TABLE salesforce.\(table) OWNER TO \(sample.other)")
+      let error = try #require(postgresError { try call(run) }, "\(name)")
+      #expect(
+        error.message.contains(
+          "ALTER TABLE \"salesforce\".\"\(table)\" OWNER TO \"\(sample.role)\""),
+        "\(name): \(error)")
+      #expect(error.message.contains("new fields then need the owner"), "\(name): \(error)")
+      #expect(error.message.contains("ask the owner to run GRANT SELECT"), "\(name): \(error)")
+    }
+  }
 }
