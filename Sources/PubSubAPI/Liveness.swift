@@ -8,6 +8,10 @@ public struct Liveness: Sendable {
   /// Less than the service's 60 s, so that a request still arrives in time.
   public static let creditLimit = Duration.seconds(45)
 
+  /// A call that answers for this long is useful even if its responses bring nothing new. Reopening
+  /// such calls costs at most one call a minute, as the longest default pause does.
+  public static let usefulLife = Duration.seconds(60)
+
   /// When the last message came; before the first, when the call was opened.
   public private(set) var lastMessage: ContinuousClock.Instant
   private var isPendingZero = false

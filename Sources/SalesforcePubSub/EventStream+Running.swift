@@ -48,6 +48,7 @@ extension EventStream {
   }
 
   private func open() async -> Ending {
+    self.state.withLock { $0.isAnswered = false }
     let credentials: Credentials
     do {
       credentials = try await self.credentials.credentials()
@@ -187,6 +188,8 @@ extension EventStream {
     if let cause = error.cause, self.isIdentityError(cause) { throw error }
     let now = self.clock.now()
     let (delay, retries) = self.state.withLock { state -> (Duration?, Retries) in
+      // Silence is not a part of a useful life.
+      if error.code != .idle, state.hasLasted(at: now) { state.retries.succeeded() }
       // The service ends long-lived calls now and then, and sessions end: again at once, the first
       // time.
       let isNormal =

@@ -25,6 +25,8 @@ final class EventStream<Transport: ClientTransport>: Sendable {
     var liveness: Liveness
     var queue: CreditQueue?
     var openedAt: ContinuousClock.Instant
+    /// A response has arrived since then.
+    var isAnswered = false
     /// Since when nothing more may come, for want of credit.
     var starvedSince: ContinuousClock.Instant?
     /// Received, and not consumed.
@@ -38,6 +40,11 @@ final class EventStream<Transport: ClientTransport>: Sendable {
     var isClosed = false
     /// The consumer has learned of the end.
     var isOver = false
+
+    /// Whether the call has answered for long enough to be useful without anything new.
+    func hasLasted(at now: ContinuousClock.Instant) -> Bool {
+      self.isAnswered && now - self.openedAt >= Liveness.usefulLife
+    }
   }
 
   let topic: String
@@ -156,11 +163,14 @@ final class EventStream<Transport: ClientTransport>: Sendable {
   func received(_ view: FetchResponseView) async -> Bool {
     let now = self.clock.now()
     let (events, credit, provesToken) = self.state.withLock { state in
-      state.retries.succeeded()
+      state.isAnswered = true
       state.liveness.received(pending: view.pendingCredit, at: now)
       var credit = state.credit.received(
         eventCount: view.events.count, pending: view.pendingCredit, at: now)
+      let start = state.position.start
       let events = state.position.received(view)
+      let isNew = !events.isEmpty || state.position.start != start
+      if isNew || state.hasLasted(at: now) { state.retries.succeeded() }
       state.waiting += events.count
       // What came again is nothing to the consumer.
       let repeated = view.events.count - events.count

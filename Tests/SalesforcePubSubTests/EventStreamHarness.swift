@@ -70,11 +70,11 @@ final class EventStreamHarness: Sendable {
   }
 
   /// Waits for a pause, and lets it pass.
-  func passPause() async throws -> PubSubError {
+  @discardableResult func passPause() async throws -> (error: PubSubError, delay: Duration) {
     var iterator = self.retries.makeAsyncIterator()
     let (error, delay) = try #require(await iterator.next())
     self.clock.advance(by: delay)
-    return error
+    return (error, delay)
   }
 
   /// Returns when so many events wait for the consumer.
@@ -108,6 +108,15 @@ extension ServerCall {
       }
       $0.latestReplayID = Data([UInt8(numbers.upperBound)])
       $0.pendingNumRequested = Int32(pending)
+    }
+    self.send(try response.serializedBytes())
+  }
+
+  /// Sends a response without events.
+  func respond(latest: UInt8) throws {
+    let response = Eventbus_V1_FetchResponse.with {
+      $0.latestReplayID = Data([latest])
+      $0.pendingNumRequested = 4
     }
     self.send(try response.serializedBytes())
   }

@@ -67,7 +67,7 @@ struct EventStreamTests {
       try call.respond(1...2, pending: 2)
       #expect(try await harness.take(2) == ["e1", "e2"])
       call.fail(RPCError(code: .unavailable, message: "reset"))
-      #expect(try await harness.passPause().status == .unavailable)
+      #expect(try await harness.passPause().error.status == .unavailable)
       let (again, first) = try await harness.open()
       #expect(first.replayID == Data([1]))
       try again.respond(2...3, pending: 2)
@@ -85,7 +85,7 @@ struct EventStreamTests {
       for _ in 1...2 {
         let (call, _) = try await harness.open()
         call.refuse(.unavailable, .serviceUnavailable)
-        _ = try await harness.passPause()
+        try await harness.passPause()
       }
       let (call, _) = try await harness.open()
       call.refuse(.unavailable, .serviceUnavailable)
@@ -93,6 +93,24 @@ struct EventStreamTests {
       #expect(error?.disposition(sentReplayID: false) == .retry(minimumDelay: .zero))
       #expect(error?.message.contains("gave up after 3 failed attempts") == true)
       #expect(try await harness.stream.next() == nil)
+    }
+  }
+
+  @Test("Calls that end after a response with nothing new are retried at growing intervals")
+  func nothingNew() async throws {
+    let retry = RetrySchedule(giveUpAfter: .seconds(5))
+    try await EventStreamHarness(start: .after([7]), retry: retry).run { harness in
+      for seconds in [0.8, 1.6, 1.4] {
+        let (call, _) = try await harness.open()
+        try call.respond(latest: 7)
+        call.end(.ok)
+        try #require(try await harness.passPause().delay >= .seconds(seconds))
+      }
+      let (call, _) = try await harness.open()
+      try call.respond(latest: 7)
+      call.end(.ok)
+      let error = await #expect(throws: PubSubError.self) { try await harness.stream.next() }
+      #expect(error?.message.contains("gave up after 4 failed attempts") == true)
     }
   }
 
@@ -124,7 +142,7 @@ struct EventStreamTests {
     try await EventStreamHarness().run { harness in
       let (call, _) = try await harness.open()
       call.refuse(.unauthenticated, .authError)
-      _ = try await harness.passPause()
+      try await harness.passPause()
       let (again, _) = try await harness.open()
       #expect(harness.credentials.used == ["t1", "t2"])
       try again.respond(1...1, pending: 3)
@@ -162,7 +180,7 @@ struct EventStreamTests {
       let (call, _) = try await harness.open()
       await harness.clock.someoneSleeps()
       harness.clock.advance(by: .seconds(301))
-      #expect(try await harness.passPause().code == .idle)
+      #expect(try await harness.passPause().error.code == .idle)
       #expect(await call.nextPart() == nil)
       let (_, first) = try await harness.open()
       #expect(first.replayPreset == .earliest)

@@ -49,16 +49,11 @@ extension PipelineRunner {
   }
 
   private func noteAnswer(topic: Int) {
-    let name = self.topics[topic].topic.name
-    if !self.topics[topic].isAnswered {
-      self.topics[topic].isAnswered = true
-      self.noteService(topic: topic)
-      self.onNote?(.answered(topic: name))
-    }
+    self.noteService(topic: topic)
     if self.topics[topic].lacksSchema {
       self.topics[topic].lacksSchema = false
       self.statistics.topics[topic].lastFailure = nil
-      self.onNote?(.schemasFetched(topic: name))
+      self.onNote?(.schemasFetched(topic: self.topics[topic].topic.name))
     }
   }
 

@@ -222,6 +222,7 @@ public final class PipelineRunner<S: Source> {
       self.topics[topic].opened(
         at: now, isConfirmed: position.resume != nil && !self.isStale(position))
       self.onNote?(.opened(topic: self.topics[topic].topic.name))
+    case .worked(let topic): self.onNote?(.worked(topic: self.topics[topic].topic.name))
     case .passedOver(let topic, let eventCount):
       self.statistics.topics[topic].delivered += eventCount
       self.statistics.topics[topic].repeated += eventCount

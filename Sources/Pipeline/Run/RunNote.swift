@@ -4,8 +4,8 @@ public enum RunNote: Sendable {
   case subscribing(topic: String, from: StartPoint, epoch: Int)
   /// Its subscription has been sent on a live connection.
   case opened(topic: String)
-  /// The first response to the subscription has arrived.
-  case answered(topic: String)
+  /// The subscription has brought something new, or has answered for some time.
+  case worked(topic: String)
   /// The topic's schemas have arrived after failed attempts.
   case schemasFetched(topic: String)
   /// The service refuses a topic, which is requested again after `retryAfter`; or, if nil, by the

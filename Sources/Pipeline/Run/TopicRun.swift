@@ -22,8 +22,6 @@ struct TopicRun {
   var startOverride: StartPoint?
   /// Nil while the stream is not open.
   var openedAt: Instant?
-  /// A response has arrived since the stream was opened.
-  var isAnswered = false
   /// A schema that a response needs could not be fetched yet.
   var lacksSchema = false
   var state = State.running
@@ -81,7 +79,6 @@ struct TopicRun {
   /// - Parameter isConfirmed: see `CaughtUp.opened`.
   mutating func opened(at now: Instant, isConfirmed: Bool) {
     self.openedAt = now
-    self.isAnswered = false
     self.caughtUp.opened(at: now, isConfirmed: isConfirmed)
   }
 

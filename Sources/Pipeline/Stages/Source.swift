@@ -73,6 +73,8 @@ public enum SourceSignal<Response: SourceResponse>: Sendable {
   case opened(topic: Int)
   /// A response, with everything needed to decode it.
   case response(topic: Int, Response, receivedAt: ContinuousClock.Instant)
+  /// The stream has proven useful since it was opened, so that earlier failures no longer count.
+  case worked(topic: Int)
   /// The stream has delivered events that were exported before or that another stream will deliver
   /// again. They are not passed on.
   case passedOver(topic: Int, eventCount: Int)

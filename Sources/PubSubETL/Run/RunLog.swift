@@ -80,7 +80,7 @@ final class RunLog {
     switch note {
     case .subscribing(let topic, let start, let epoch): self.starts[topic] = (start, epoch)
     case .opened(let topic): self.opened(topic)
-    case .answered(let topic), .schemasFetched(let topic):
+    case .worked(let topic), .schemasFetched(let topic):
       self.worked(.topic(topic), metadata: ["topic": "\(topic)"])
     case .refused(let topic, let failure, let delay): self.refused(topic, failure, delay)
     case .heldBack(let topic):

@@ -352,14 +352,16 @@ extension TopicStream {
   ) async -> Bool {
     let now = self.clock.now()
     guard let first = view.events.first else {
-      let answer = self.state.withLock { state in
+      let (answer, hasWorked) = self.state.withLock { state in
         state.managed.probe?.received(pending: view.pendingCredit, at: now)
         state.managed.probe?.resumed(at: now)
         let answer = state.managed.join.receivedKeepalive(at: now)
-        if answer == .handOn, state.hasLasted(at: now) { state.retries.succeeded() }
-        return answer
+        guard answer == .handOn else { return (answer, false) }
+        _ = state.progress.received(view)
+        return (answer, state.isUseful(at: now) && state.worked())
       }
       guard answer == .handOn else { return true }
+      if hasWorked { self.signals.post(.worked(topic: self.index)) }
       guard let (response, byteCount) = await self.resolve(view) else { return false }
       self.signals.post(
         .response(topic: self.index, response, receivedAt: now),

@@ -18,7 +18,8 @@ public struct PubSubSourceOptions: Sendable {
   public var maxDelivered: Int?
   /// What the service may deliver; nil for no limit.
   public var allowance: DeliveryAllowance?
-  /// The retries of temporary failures; they start again after a useful response.
+  /// The retries of temporary failures; they start again after a response with something new, or once a
+  /// stream has answered for `Liveness.usefulLife`.
   public var retry: RetrySchedule
   public var recordIDs: EventDecodingOptions.RecordIDs
   /// Whether a call failed because the server could not prove its identity.

@@ -20,6 +20,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     var addCredit: (@Sendable (Int) -> Void)?
     var stopAt: ContinuousClock.Instant?
     var retries: Retries
+    var progress = StreamProgress()
     var authorization = StreamAuthorization()
     /// A schema that a response needs and that will not come.
     var missingSchema: MissingSchema?
@@ -28,9 +29,19 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     var heldBackUntil: ContinuousClock.Instant?
     var managed = ManagedState()
 
-    /// Whether the open stream has lasted long enough for its keepalives to show that it is useful.
-    func hasLasted(at now: ContinuousClock.Instant) -> Bool {
-      now - self.openedAt >= TopicStream.normalLife
+    /// Whether the open stream has brought something new, or has answered for long enough.
+    ///
+    /// - Parameter isNew: it has just brought something new.
+    func isUseful(isNew: Bool = false, at now: ContinuousClock.Instant) -> Bool {
+      isNew || self.progress.isAnswered && now - self.openedAt >= Liveness.usefulLife
+    }
+
+    /// Ends the failures in a row.
+    ///
+    /// - Returns: whether the open stream does so for the first time.
+    mutating func worked() -> Bool {
+      self.retries.succeeded()
+      return self.progress.worked()
     }
 
     /// Notes a response that is not passed on, so that nothing is gained yet.
@@ -200,6 +211,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   }
 
   private func open(at start: StartPoint) async -> Ending {
+    self.state.withLock { $0.progress.opened(at: start) }
     let credentials: Credentials
     do {
       credentials = try await self.credentials.credentials()
@@ -315,15 +327,17 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   ) async -> Bool {
     let now = self.clock.now()
     // Each opening of a managed stream may cost an event, which a keepalive alone is not worth.
-    let isNew = self.options.managed == nil || !view.events.isEmpty
-    let (credit, provesToken) = self.state.withLock { state in
-      if isNew || state.hasLasted(at: now) { state.retries.succeeded() }
+    let mayBeNew = self.options.managed == nil || !view.events.isEmpty
+    let (hasWorked, credit, provesToken) = self.state.withLock { state in
+      let isNew = state.progress.received(view) && mayBeNew
+      let hasWorked = state.isUseful(isNew: isNew, at: now) && state.worked()
       state.liveness.received(pending: view.pendingCredit, at: now)
       let credit = state.credit.received(
         eventCount: delivered, pending: view.pendingCredit, at: now)
-      return (credit, state.authorization.answered(at: now))
+      return (hasWorked, credit, state.authorization.answered(at: now))
     }
     if let credit { addCredit(credit) }
+    if hasWorked { self.signals.post(.worked(topic: self.index)) }
     if provesToken { await self.credentials.worked(credentials) }
     guard let (response, byteCount) = await self.resolve(view) else { return false }
     self.signals.post(
@@ -467,9 +481,13 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     let isRegular =
       error.code == .endOfStream
       || error.disposition(sentReplayID: false) == .reauthenticate
-    let (hasLasted, lastMessage) = self.state.withLock {
-      ($0.hasLasted(at: self.clock.now()), $0.liveness.lastMessage)
+    let now = self.clock.now()
+    let (hasWorked, hasLasted, lastMessage) = self.state.withLock { state in
+      // Silence is not a part of a useful life.
+      let hasWorked = error.code != .idle && state.isUseful(at: now) && state.worked()
+      return (hasWorked, now - state.openedAt >= Self.normalLife, state.liveness.lastMessage)
     }
+    if hasWorked { self.signals.post(.worked(topic: self.index)) }
     return await self.wait(
       after: failure, minimum: minimum, isFirstAtOnce: isRegular && hasLasted,
       silence: error.code == .idle ? lastMessage : nil)

@@ -109,12 +109,12 @@ struct SchemaResolutionTests {
     try await body(source)
   }
 
-  /// The next signal but those that open streams.
+  /// The next signal except those about the streams themselves.
   private func signal(_ source: PubSub) async throws -> SourceSignal<PubSubResponse> {
     while true {
       switch try #require(await source.next(until: .now + .seconds(20)), "no signal came") {
       case .opening(_, let reply): reply(.earliest)
-      case .opened: break
+      case .opened, .worked: break
       case let signal: return signal
       }
     }

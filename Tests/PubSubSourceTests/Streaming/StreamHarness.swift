@@ -81,12 +81,16 @@ final class StreamHarness: Sendable {
   private let holding = Lock(false)
   var isHolding: Bool { self.holding.withLock { $0 } }
 
-  /// The stream's next signal besides `holding`, which may come several times.
+  /// How often the stream has said that it works.
+  private let works = Lock(0)
+  var workedCount: Int { self.works.withLock { $0 } }
+
+  /// The stream's next signal besides `worked` and `holding`, which may come several times.
   func signal() async throws -> Signal {
     while true {
       let signal = try await self.anySignal()
       switch signal {
-      case .holding: continue
+      case .holding, .worked: continue
       default: return signal
       }
     }
@@ -109,6 +113,7 @@ final class StreamHarness: Sendable {
     switch signal {
     case .holding: self.holding.withLock { $0 = true }
     case .opened, .response: self.holding.withLock { $0 = false }
+    case .worked: self.works.withLock { $0 += 1 }
     default: break
     }
     return signal
@@ -176,7 +181,9 @@ extension ServerCall {
   }
 
   /// Sends a response of `events` events, or a keepalive.
-  func respond(events: Int, pending: Int) throws {
+  ///
+  /// - Parameter latest: the number in `latest_replay_id`; nil for a response without one.
+  func respond(events: Int, pending: Int, latest: UInt8? = 9) throws {
     let response = Eventbus_V1_FetchResponse.with {
       for number in 0..<events {
         let event = Eventbus_V1_ConsumerEvent.with {
@@ -185,7 +192,7 @@ extension ServerCall {
         }
         $0.events.append(event)
       }
-      $0.latestReplayID = Data([0, 9])
+      if let latest { $0.latestReplayID = Data([0, latest]) }
       $0.pendingNumRequested = Int32(pending)
     }
     self.send(try response.serializedBytes())

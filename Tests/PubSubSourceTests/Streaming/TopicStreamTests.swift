@@ -136,17 +136,68 @@ import Testing
     }
   }
 
-  @Test("A useful response restarts the retries; merely opening a call does not")
+  @Test("A response that moves the position restarts the retries")
   func resets() async throws {
     let policy = RetrySchedule(giveUpAfter: .seconds(2))
     try await StreamHarness.run(StreamHarness(retry: policy)) { harness in
-      for _ in 0..<5 {
-        let (call, _) = try await harness.open()
-        try call.respond(events: 0, pending: 100)
+      for number in UInt8(1)...5 {
+        let (call, _) = try await harness.open(at: .after(ReplayID([0, number - 1])))
+        try call.respond(events: 0, pending: 100, latest: number)
         #expect(try await harness.response().isKeepalive)
         call.end(.unavailable, "restarting")
         let (_, delay) = try await harness.retry()
         #expect(delay <= .seconds(1.2))
+        harness.clock.advance(by: delay)
+      }
+      #expect(harness.workedCount == 5)
+    }
+  }
+
+  @Test(
+    "A stream that ends after a response with nothing new is retried like one without a response",
+    arguments: [(start: UInt8(5), events: 0, latest: UInt8?(5)), (5, 0, nil), (0, 1, 9)],
+    [Status.Code.ok, .unavailable])
+  func nothingNew(
+    response: (start: UInt8, events: Int, latest: UInt8?), status: Status.Code
+  ) async throws {
+    let policy = RetrySchedule(giveUpAfter: .seconds(5))
+    try await StreamHarness.run(StreamHarness(retry: policy)) { harness in
+      func fail() async throws {
+        let (call, _) = try await harness.open(at: .after(ReplayID([0, response.start])))
+        try call.respond(events: response.events, pending: 99, latest: response.latest)
+        #expect(try await harness.response().events.count == response.events)
+        call.end(status, "restarting")
+      }
+      for seconds in [0.8, 1.6, 1.4] {
+        try await fail()
+        let (_, delay) = try await harness.retry()
+        #expect(delay >= .seconds(seconds))
+        harness.clock.advance(by: delay)
+      }
+      try await fail()
+      let failure = try #require(try await harness.ending())
+      #expect(failure.disposition == .unavailable)
+      #expect(failure.description.contains("gave up after 4 failed attempts in 5 s"))
+      #expect(harness.workedCount == 0)
+    }
+  }
+
+  @Test(
+    "A quiet stream that has answered for a minute restarts the retries, however it ends",
+    arguments: [(Status.Code.ok, Duration.zero), (.unavailable, .milliseconds(1200))])
+  func quietLife(status: Status.Code, longest: Duration) async throws {
+    let policy = RetrySchedule(giveUpAfter: .seconds(5))
+    try await StreamHarness.run(StreamHarness(retry: policy)) { harness in
+      for round in 1...4 {
+        let (call, _) = try await harness.open(at: .after(ReplayID([0, 9])))
+        try call.respond(events: 0, pending: 100)
+        _ = try await harness.response()
+        #expect(harness.workedCount == round - 1)
+        harness.clock.advance(by: .seconds(60))
+        call.end(status, "restarting")
+        let (_, delay) = try await harness.retry()
+        #expect(delay <= longest)
+        #expect(harness.workedCount == round)
         harness.clock.advance(by: delay)
       }
     }
