@@ -157,7 +157,7 @@ package final class TableCatalog {
   ) throws(PostgresError) -> TableEvolution {
     try TableEvolution(
       state, mapping, self.configuration, feeder: self.feeder, topic: topic,
-      currentSchema: self.currentSchemas[mapping.entity], hasEvents: true,
+      currentSchema: self.currentSchemas[mapping.entity],
       acceptsMissing: self.acceptsMissing, mayAlter: self.mayAlter)
   }
 

@@ -47,23 +47,19 @@ struct TableEvolution {
     !self.mapping.schemaID.isEmpty && self.currentSchema == self.mapping.schemaID
   }
   private let currentSchema: String?
-  private let hasEvents: Bool
 
   /// - Parameters:
   ///   - feeder: the feeder of the tables; nil if nobody will write to them.
   ///   - topic: the topic of the layout; nil if there is none.
   ///   - currentSchema: the ID of the schema that the object has now; nil if it is unknown.
-  ///   - hasEvents: events or records of the layout have arrived.
   ///   - acceptsMissing: recreates missing tables that cannot be rebuilt, without rows.
   ///   - mayAlter: the role may alter existing tables.
   init(
     _ state: EntityState, _ mapping: TableMapping, _ configuration: PostgresSinkConfiguration,
     feeder: TableFeeder? = nil, topic: String? = nil, currentSchema: String? = nil,
-    hasEvents: Bool = false,
     acceptsMissing: Bool = false, mayAlter: Bool = true
   ) throws(PostgresError) {
     self.currentSchema = currentSchema
-    self.hasEvents = hasEvents
     self.mayAlter = mayAlter
     self.state = state
     self.mapping = mapping
@@ -321,17 +317,14 @@ struct TableEvolution {
   private mutating func noteStates() {
     guard !self.mapping.schemaID.isEmpty, self.mapping.family == .changeEvent else { return }
     let isEarlier = self.currentSchema != nil && !self.isCurrent
-    // It may be the current one: if it has events, a field that was gone may have been restored.
-    let isKnown = self.currentSchema == nil && !self.isFirstSight
-    if isKnown, !self.hasEvents { return }
+    guard self.isFirstSight || self.isCurrent || isEarlier else { return }
     let used = Set(self.columnNames.compactMap { $0 })
     for index in self.state.tables.indices where !self.state.tables[index].isNew {
       for column in self.state.tables[index].registered {
         switch (column.state, used.contains(column.name)) {
-        case (.gone, true) where !isEarlier:
+        case (.gone, true) where self.isFirstSight || self.isCurrent:
           self.note(.filling, column: column.name, in: index)
         case (.gone, _), (nil, _), (_, true): continue
-        case _ where isKnown: continue
         case (_, false) where !isEarlier: self.note(.gone, column: column.name, in: index)
         // The field was added, converted or restored later; the schema's events leave it empty.
         case (.complete, false): self.note(.filling, column: column.name, in: index)

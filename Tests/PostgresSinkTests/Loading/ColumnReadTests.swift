@@ -188,28 +188,6 @@ struct ColumnReadTests {
   }
 
   @Test(
-    "A column whose field events have again, under a schema that is known, is filling",
-    arguments: modes)
-  func restored(mode: PostgresSinkConfiguration.Mode) async throws {
-    let database = try await TestDatabase()
-    let run = try Self.run(database, mode).begin()
-    var values = Self.whole("a")
-    values[Self.note] = .text("note of a")
-    try Self.pass(Self.reads(["a": values], Self.wider), to: run)
-    try run.write(["a"], layout: Self.wider)
-    try run.commit()
-    // The field is deleted, and then restored under the schema of before.
-    try run.write(["b"], layout: SinkRun.layout(schemaID: "schema-3"))
-    try run.commit()
-    #expect(try Self.states(run) == ["note__c gone since"])
-    run.sink.close()
-    let next = try Self.run(database, mode, ordinal: 2).begin()
-    try next.write(["a"], layout: Self.wider)
-    try next.commit()
-    #expect(try Self.states(next) == ["note__c filling"])
-  }
-
-  @Test(
     "A new column is filling until its values are read, which events after the read outlast",
     arguments: modes)
   func filling(mode: PostgresSinkConfiguration.Mode) async throws {
