@@ -235,7 +235,9 @@ class Proof:
             self.simulator.post("fields?change=convert&field=Station__c.Installed_On__c&type=" + kind)
 
         def values(column="installed_on__c"):
-            return int(postgres.query(url, "SELECT count(%s) FROM salesforce.station__c" % column)[0][0])
+            # A deleted record keeps its last values.
+            return int(postgres.query(
+                url, "SELECT count(%s) FROM salesforce.station__c WHERE _deleted_at IS NULL" % column)[0][0])
 
         self.call("run", path, quiet=False)
         convert("datetime")
@@ -261,9 +263,11 @@ class Proof:
         self.fetched()
         self.call("verify", path, "--full", quiet=False, expected=65)
         self.require("verify of a converted field", 1)
-        # The first takes the wildcard event, the second reads all records.
-        for _ in range(2):
+        # The first takes the wildcard event, the second reads all records, others what is stale then.
+        for number in range(5):
             self.call("run", path, quiet=False)
+            if number > 0 and not values():
+                break
         kind = postgres.query(
             url, "SELECT data_type FROM information_schema.columns WHERE table_schema = 'salesforce'"
             " AND table_name = 'station__c' AND column_name = 'installed_on__c'")
