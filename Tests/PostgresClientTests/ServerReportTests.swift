@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(
-    "A full disk or damaged file that a trigger meets is no fault of a row",
+    "A full disk or a damaged file below a trigger is not blamed on a row",
     arguments: ["53100", "53200", "58030", "XX001"])
   func serverFault(sqlState: String) {
     var report = ServerReport(sqlState: sqlState, primary: "could not extend file \"c4nary\"")

@@ -82,7 +82,7 @@ struct DependentView {
     AND w.rulename IS DISTINCT FROM '_RETURN' AND i.relkind IS DISTINCT FROM 'i')
     """
 
-  /// Of text that may have several lines, on one.
+  /// Puts text that may have several lines on one line.
   private static func literal(_ text: String) -> String {
     """
     CASE WHEN strpos(\(text), E'\\n') = 0 THEN quote_literal(\(text)) ELSE 'E''' || \

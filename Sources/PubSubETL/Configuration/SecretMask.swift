@@ -25,7 +25,7 @@ final class SecretMask: Sendable {
   /// A shorter one is hidden only as a word of its own: "word" is not a part of "password".
   private static let shortestWithinWords = 8
 
-  /// Weak passwords are names of folders, too. A longer one is no such name.
+  /// A short password may equal the name of a folder; a longer one hardly does.
   private static let longestInPaths = 15
 
   /// Words of our own messages. A gap in place of one would reveal the secret.

@@ -29,7 +29,7 @@ extension PrintableText {
     }
   }
 
-  /// Returns false when there is no room within the time. The next write reports an error of the descriptor.
+  /// Returns false if no room becomes free within the time. The next write reports an error of the descriptor.
   private static func waitForRoom(_ descriptor: Int32, _ patience: Duration?) -> Bool {
     var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
     let milliseconds = patience.map { Int32(clamping: Int64($0 / .milliseconds(1))) } ?? -1

@@ -9,7 +9,7 @@ final class ValueTable {
     case boolean(Bool)
     case int(Int32)
     case number(Double)
-    /// Of a date or a time, epoch milliseconds.
+    /// A date or a time, in epoch milliseconds.
     case time(Int64)
     case text(String)
 

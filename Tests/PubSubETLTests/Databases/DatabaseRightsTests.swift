@@ -110,7 +110,7 @@ struct DatabaseRightsTests {
     #expect(try sample.failures().isEmpty)
   }
 
-  @Test("A role that is not the one of the tables is told to connect as that one")
+  @Test("The message names the role that owns the tables if another one connects")
   func wrongRole() async throws {
     let sample = try await Sample()
     let role = "wrong_\(sample.role)"
