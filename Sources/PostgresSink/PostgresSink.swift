@@ -420,11 +420,13 @@ package final class PostgresSink: Store {
     if !tables.changes.isEmpty { try self.warnOfReaders() }
     self.fedTables.add([tables.history, tables.current].compactMap(\.?.name), topic: layout.topic)
     let last = self.pending.last { $0.topic == layout.topic && $0.entity == layout.entity }
-    // Rows for earlier tables stay in a separate buffer before the new rows.
-    let isSame = last?.isFor(tables) ?? false
+    // The other layouts come again, so that all later events follow the same rows.
+    if let last, !last.isFor(tables) {
+      self.encoders.removeAll { $0.rows.entity == layout.entity }
+    }
     for rows in self.pending where rows.entity == layout.entity { try rows.adopt(tables) }
     let rows: PendingRows
-    if let last, isSame {
+    if let last, last.open.columnCount == tables.dataColumns.count {
       rows = last
     } else {
       rows = PendingRows(

@@ -38,8 +38,8 @@ final class PendingRows {
     self.sealedReads = self.open
   }
 
-  /// Adopts tables that have changed since these rows were encoded. Renamed columns keep their
-  /// place, so the values still match.
+  /// Adopts tables that have changed since these rows were encoded. Columns keep their places, so
+  /// the values still match; later rows need a buffer of their own only if columns were added.
   func adopt(_ tables: LayoutTables) throws(PostgresError) {
     guard !self.isFor(tables) else { return }
     let columns = tables.dataColumns.prefix(self.open.columnCount)

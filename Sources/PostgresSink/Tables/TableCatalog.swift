@@ -158,7 +158,7 @@ package final class TableCatalog {
     try TableEvolution(
       state, mapping, self.configuration, feeder: self.feeder, topic: topic,
       currentSchema: self.currentSchemas[mapping.entity],
-      acceptsMissing: self.acceptsMissing, mayAlter: self.mayAlter)
+      isArriving: true, acceptsMissing: self.acceptsMissing, mayAlter: self.mayAlter)
   }
 
   /// If the role may not write to the journal either, nothing is noted.

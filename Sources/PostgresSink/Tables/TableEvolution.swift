@@ -47,19 +47,22 @@ struct TableEvolution {
     !self.mapping.schemaID.isEmpty && self.currentSchema == self.mapping.schemaID
   }
   private let currentSchema: String?
+  private let isArriving: Bool
 
   /// - Parameters:
   ///   - feeder: the feeder of the tables; nil if nobody will write to them.
   ///   - topic: the topic of the layout; nil if there is none.
   ///   - currentSchema: the ID of the schema that the object has now; nil if it is unknown.
+  ///   - isArriving: the layout is that of rows to be written now, and not of a plan.
   ///   - acceptsMissing: recreates missing tables that cannot be rebuilt, without rows.
   ///   - mayAlter: the role may alter existing tables.
   init(
     _ state: EntityState, _ mapping: TableMapping, _ configuration: PostgresSinkConfiguration,
     feeder: TableFeeder? = nil, topic: String? = nil, currentSchema: String? = nil,
-    acceptsMissing: Bool = false, mayAlter: Bool = true
+    isArriving: Bool = false, acceptsMissing: Bool = false, mayAlter: Bool = true
   ) throws(PostgresError) {
     self.currentSchema = currentSchema
+    self.isArriving = isArriving
     self.mayAlter = mayAlter
     self.state = state
     self.mapping = mapping
@@ -316,18 +319,20 @@ struct TableEvolution {
   /// Notes columns whose fields events no longer have, and those that have them again.
   private mutating func noteStates() {
     guard !self.mapping.schemaID.isEmpty, self.mapping.family == .changeEvent else { return }
+    let isNews = self.isFirstSight || self.isCurrent
     let isEarlier = self.currentSchema != nil && !self.isCurrent
-    guard self.isFirstSight || self.isCurrent || isEarlier else { return }
     let used = Set(self.columnNames.compactMap { $0 })
     for index in self.state.tables.indices where !self.state.tables[index].isNew {
       for column in self.state.tables[index].registered {
         switch (column.state, used.contains(column.name)) {
-        case (.gone, true) where self.isFirstSight || self.isCurrent:
+        // Events of a known schema after others that lack the field: it may have been restored.
+        case (.gone, true) where isNews || !isEarlier && self.isArriving:
           self.note(.filling, column: column.name, in: index)
         case (.gone, _), (nil, _), (_, true): continue
-        case (_, false) where !isEarlier: self.note(.gone, column: column.name, in: index)
+        case (_, false) where isNews && !isEarlier: self.note(.gone, column: column.name, in: index)
         // The field was added, converted or restored later; the schema's events leave it empty.
-        case (.complete, false): self.note(.filling, column: column.name, in: index)
+        case (.complete, false) where isEarlier:
+          self.note(.filling, column: column.name, in: index)
         case (_, false): continue
         }
       }

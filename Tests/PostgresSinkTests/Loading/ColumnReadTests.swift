@@ -187,6 +187,70 @@ struct ColumnReadTests {
     #expect(try Self.states(run) == [])
   }
 
+  /// An update of record `a`.
+  private static func update(
+    _ slot: Int, _ value: String, _ layout: RecordLayout, of run: SinkRun
+  ) throws {
+    let batch = RecordBatch(layout: layout)
+    batch.epoch = 1
+    batch.addChange(
+      "UPDATE", "a", ordinal: run.ordinal,
+      metadata: [MetadataSlot.changedFields: .slots([slot])], [slot: .text(value)])
+    run.advance()
+    try run.sink.take(batch)
+  }
+
+  @Test("Events keep their order when a field goes and comes back among them", arguments: modes)
+  func orderAcrossSchemas(mode: PostgresSinkConfiguration.Mode) async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, mode).begin()
+    try run.write(["a"], layout: Self.wider)
+    try run.commit()
+    // `Note__c` is deleted: a new schema without it, and no new column.
+    let narrow = SinkRun.layout(schemaID: "schema-3")
+    for number in 0..<3 {
+      try Self.update(SinkRun.name, "\(number)", Self.wider, of: run)
+      try Self.update(SinkRun.parent, "\(number)", narrow, of: run)
+    }
+    try Self.update(Self.note, "note", Self.wider, of: run)
+    try run.commit()
+    let rows = try run.eye.rows(
+      "SELECT name, parent, note__c, _stale FROM salesforce.opportunity WHERE id = 'a'")
+    #expect(rows == [["2", "2", "note", "f"]])
+  }
+
+  @Test("A field that is restored within a run has a filling column", arguments: modes)
+  func restored(mode: PostgresSinkConfiguration.Mode) async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, mode).begin()
+    var values = Self.whole("a")
+    values[Self.note] = .text("note of a")
+    try Self.pass(Self.reads(["a": values], Self.wider), to: run)
+    #expect(try Self.states(run) == [])
+    let narrow = SinkRun.layout(schemaID: "schema-3")
+    try Self.update(SinkRun.name, "1", narrow, of: run)
+    try run.write(["meanwhile"], layout: narrow)
+    try run.commit()
+    #expect(try Self.states(run) == ["note__c gone since"])
+    for (number, layout) in [Self.wider, narrow, Self.wider].enumerated() {
+      try Self.update(SinkRun.name, "\(number)", layout, of: run)
+    }
+    try run.commit()
+    #expect(try Self.states(run) == ["note__c filling"])
+    #expect(
+      try run.sink.noteAccess(["Note__c": .readable], of: "Opportunity").map(\.field)
+        == ["Note__c"])
+    let reads = Self.reads(
+      ["a": [Self.note: .text("note of a")], "meanwhile": [Self.note: .text("later")]],
+      Self.wider, type: "SNAPSHOT_FIELDS")
+    try Self.pass(reads, part: "fields:1", to: run)
+    #expect(try Self.states(run) == [])
+    let rows = try run.eye.rows("SELECT id, name, note__c FROM salesforce.opportunity ORDER BY id")
+    #expect(
+      rows
+        == [["a", "2", "note of a"], ["first", "first", "-"], ["meanwhile", "meanwhile", "later"]])
+  }
+
   @Test(
     "A new column is filling until its values are read, which events after the read outlast",
     arguments: modes)
