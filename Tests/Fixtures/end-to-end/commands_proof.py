@@ -90,7 +90,10 @@ def plan(call, url, owner_url):
     postgres.run(owner_url, "-1", "-f", "-", input=text.encode())
     for moment in ("before", "after"):
         text, consequences = call("plan")
-        require(text == "-- sink 'warehouse': nothing is missing\n" and not consequences, moment)
+        require(text == "-- sink 'warehouse': nothing is missing\n", moment)
+        # Events of the schema before this field have filled rows without it.
+        said = [line for line in consequences.splitlines() if "not read for all records yet: segment__c" not in line]
+        require(not said, said)
         call("run")
     views = "SELECT count(*) FROM pg_views WHERE schemaname = 'salesforce'"
     require(postgres.query(url, views) == [["3"]], "views")

@@ -245,10 +245,12 @@ struct ColumnReadTests {
       Self.wider, type: "SNAPSHOT_FIELDS")
     try Self.pass(reads, part: "fields:1", to: run)
     #expect(try Self.states(run) == [])
-    let rows = try run.eye.rows("SELECT id, name, note__c FROM salesforce.opportunity ORDER BY id")
+    let rows = try run.eye.rows(
+      "SELECT id, name, note__c FROM salesforce.opportunity ORDER BY id")
     #expect(
-      rows
-        == [["a", "2", "note of a"], ["first", "first", "-"], ["meanwhile", "meanwhile", "later"]])
+      rows == [
+        ["a", "2", "note of a"], ["first", "first", "-"], ["meanwhile", "meanwhile", "later"],
+      ])
   }
 
   @Test(
