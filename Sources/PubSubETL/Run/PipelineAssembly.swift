@@ -108,6 +108,10 @@ struct PipelineAssembly {
         logger.notice(
           "schema \(id): the ID is not the fingerprint of the schema that came with it")
       })
+    // Who waits a short time for the first sign of silence does not wait longer for the last event.
+    if until == .caughtUp {
+      source.drainTime = min(source.drainTime, self.configuration.run.quiet / 10)
+    }
     source.schemaCache = schemas
     source.managed = self.configuration.source.managed
     source.subscriptionPatience = self.configuration.retry.subscriptionPatience

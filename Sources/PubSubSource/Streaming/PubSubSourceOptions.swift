@@ -22,6 +22,9 @@ public struct PubSubSourceOptions: Sendable {
   /// stream has answered for `Liveness.usefulLife`.
   public var retry: RetrySchedule
   public var recordIDs: EventDecodingOptions.RecordIDs
+  /// Events that arrive within this time after a stop are still passed on. Others are delivered
+  /// again, which counts against the allowance.
+  public var drainTime = Duration.seconds(2)
   /// Whether a call failed because the server could not prove its identity.
   public var isIdentityError: @Sendable (any Error) -> Bool
   /// Receives a schema whose ID is not the fingerprint of its text; the schema is used anyway.

@@ -77,8 +77,6 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   let clock: StreamClock
   let state: Lock<State>
 
-  /// Events that arrive within this time after a stop are still passed on.
-  private static var drainTime: Duration { .seconds(2) }
   /// If a response finds no room for this long, the stream is closed on purpose: without
   /// credit, the service ends it 60 s after its last response (TheService.md#flow-control).
   private static var roomPatience: Duration { .seconds(30) }
@@ -113,7 +111,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   func stop() {
     self.state.withLock {
       $0.credit.stop()
-      let drainTime = $0.credit.open > 0 ? Self.drainTime : .zero
+      let drainTime = $0.credit.open > 0 ? self.options.drainTime : .zero
       $0.stopAt = $0.stopAt ?? self.clock.now() + drainTime
     }
   }
@@ -368,7 +366,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     guard now >= deadline, !self.signals.hasRoom, !Task.isCancelled else { return }
     self.state.withLock { state in
       state.credit.stop()
-      state.heldBackUntil = now + Self.drainTime
+      state.heldBackUntil = now + self.options.drainTime
     }
   }
 
