@@ -6,7 +6,7 @@ extension RecordBatch {
   public struct Row {
     /// `layout.slotCount` of them.
     public let cells: UnsafeMutablePointer<UInt64>
-    /// `presenceStride` of them; those beyond `layout.slotCount` stay 0.
+    /// Their number is rounded up to a multiple of 8; those beyond `layout.slotCount` stay 0.
     public let presence: UnsafeMutablePointer<UInt8>
     @usableFromInline let arena: UnsafeMutablePointer<UInt8>
 

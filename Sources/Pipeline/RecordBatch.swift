@@ -109,8 +109,6 @@ public final class RecordBatch {
   /// runner.
   public var nextOrdinal: Int64 = 0
 
-  /// Presence bytes of a row, rounded up to a multiple of 8; the padding stays 0.
-  public var presenceStride: Int { self.stride }
   public var arenaBase: UnsafeMutablePointer<UInt8> { self.arena }
   public var arenaCount: Int { self.arenaUsed }
   /// Numbers that JSON text cannot express, of all rows, in the order of their texts in the arena.
@@ -178,7 +176,7 @@ public final class RecordBatch {
     self.cells + row * self.slotCount
   }
 
-  /// Presence bytes of a row, `presenceStride` of them; valid until the next row is added.
+  /// Presence bytes of a row, rounded up to a multiple of 8; valid until the next row is added.
   @inline(__always)
   func presence(ofRow row: Int) -> UnsafeMutablePointer<UInt8> {
     self.presence + row * self.stride

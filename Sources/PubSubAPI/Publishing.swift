@@ -114,8 +114,6 @@ extension ServiceErrorCode {
   public static let publishTopicEmpty = Self(rawValue: "publish.topic.validation.empty")
   /// A request has no events.
   public static let publishEventCountInvalid = Self(rawValue: "publish.event.count.invalid")
-  /// The stream was idle for too long.
-  public static let publishStreamSwept = Self(rawValue: "publish.stream.sweeper.timeout")
   /// A field that only Salesforce sets was set.
   public static let publishAuthRefreshInvalid = Self(rawValue: "publish.auth.refresh.invalid")
 }

@@ -74,11 +74,6 @@ extension RESTClient {
         kind: .ofJobsAndPages))
   }
 
-  /// Deletes a job that has ended, and its results.
-  public func deleteJob(_ id: String) async throws {
-    _ = try await self.send(Call(method: .delete, path: Self.path(id), kind: .ofJobsAndPages))
-  }
-
   /// One page of a complete job.
   ///
   /// - Parameters:

@@ -21,11 +21,6 @@ package struct CurrentTable {
       definition, removesDeleted: self.removesDeleted, maskCount: self.deltas.maskCount)
   }
 
-  package func makeFold() -> RecordFold {
-    RecordFold(
-      columns: self.definition.dataColumns, removesDeleted: self.removesDeleted)
-  }
-
   /// Applies deltas whose events are all later than what the rows hold.
   ///
   /// - Returns: IDs of the records that were not changed because they already hold later events.

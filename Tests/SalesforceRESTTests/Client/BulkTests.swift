@@ -28,10 +28,6 @@ import Testing
       locator = page.nextLocator
     } while locator != nil
     #expect(Set(ids).count == 500 && ids.count == 500)
-    try await org.client.deleteJob(job.id)
-    await #expect { try await org.client.job(job.id) } throws: {
-      ($0 as? RESTError)?.disposition == .gone
-    }
     await org.stop()
   }
 
