@@ -1,8 +1,8 @@
 import Testing
 
-@Suite("First pages", .serialized) struct PageTests {
+@Suite("Task pages", .serialized) struct PageTests {
   @Test(
-    "README and the pages for newcomers show what the programs do",
+    "Every example of README and of the task pages works",
     .enabled(if: ProofScript.programs != nil))
-  func firstPages() throws { try ProofScript("pages_proof.py").run() }
+  func examples() throws { try ProofScript("pages_proof.py").run() }
 }

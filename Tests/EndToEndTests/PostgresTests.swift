@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(
-    "Every step of the reporting page works, from an empty database to its last query",
+    "Every step of the page about tables works, from an empty database to its last query",
     .enabled(if: ProofScript.programs != nil))
   func followsThePage() throws { try ProofScript("reporting_proof.py").run() }
 }

@@ -1,20 +1,26 @@
-"""Runs what the first pages show, as they show it, against the simulator's sales team.
+"""Runs every example of README and of the manual's task pages, against the simulator's sales team.
 
     pages_proof.py --programs DIR --work DIR
 
-- README: its pipeline file exports changes, and each line that it shows is among them; `…` stands for any text.
-- GettingStarted.md: both pipelines copy the org into files and into PostgreSQL, every query of the page gives rows,
-  and `verify --full` says that the copy is equal, or that changes are too recent.
-- Files.md: every query of the page gives rows.
+- Parts of pipeline files are put into a complete one, and `check` accepts it.
+- Queries run in DuckDB or PostgreSQL, on copies that the pipelines of GettingStarted.md made, and give rows.
+- Shell blocks run in the order of the pages and end with 0. FILE is a pipeline file. Output that a page shows is
+  compared; `…` stands for any text.
+- Every `pubsub-etl` command line, in a block or a sentence, is parsed by the program.
+- README's lines are among those that its pipeline exports.
 
-Prints one JSON line; exits 1 at the first difference.
+NOT_RUN lists the blocks that are left out, with the reason. An entry that fits no block fails. Prints one JSON line;
+exits 1 with all differences.
 """
 
 import argparse
+import concurrent.futures
 import glob
+import itertools
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,9 +30,315 @@ import harness
 import postgres
 
 ROOT = os.path.abspath(harness.HERE + "/../../..")
-BOOK = ROOT + "/Sources/PubSubETL/PubSubETL.docc/"
-# The minute until every reader sees earlier commits, which the simulator does not need.
-FAST = ["--set", "source.snapshot.visibility_wait=1s", "--set", "run.quiet=1s"]
+BOOK = "Sources/PubSubETL/PubSubETL.docc/"
+STAGES = "Sources/Pipeline/Pipeline.docc/"
+LOGINS = "Sources/SalesforceAuth/SalesforceAuth.docc/"
+# In the order in which they are run: later pages use what earlier ones have exported.
+PAGES = [
+    BOOK + "GettingStarted.md", BOOK + "Installing.md", BOOK + "Files.md", BOOK + "ACompleteCopy.md",
+    "Sources/PostgresSink/PostgresSink.docc/Tables.md", BOOK + "IsTheCopyRight.md", BOOK + "Stages.md",
+    STAGES + "Filter.md", STAGES + "Set.md", STAGES + "Route.md", STAGES + "Mask.md", STAGES + "Cast.md",
+    "Sources/CEL/CEL.docc/Expressions.md", LOGINS + "Logins.md", LOGINS + "LoginClientCredentials.md",
+    LOGINS + "LoginJWTBearer.md", LOGINS + "LoginRefreshToken.md", LOGINS + "LoginSalesforceCLI.md",
+    BOOK + "Running.md", BOOK + "WhenSomethingIsWrong.md", BOOK + "DeadLetters.md", BOOK + "Publishing.md",
+    BOOK + "TestingAPipeline.md", BOOK + "PipelineReference.md",
+]
+# The beginning of a block: why it is not run.
+NOT_RUN = {
+    "cp -r /usr/local/share": "the proof starts the simulator itself",
+    "duckdb -init out/sales": "the queries that follow run in DuckDB's Python package",
+    "duckdb -init out/opps": "the same",
+    "┌───": "each simulated org has other numbers",
+    "createdb sales": "the proof makes the database, and runs this pipeline",
+    "export DATABASE_URL=postgresql:///sales": "the same",
+    "export DATABASE_URL=postgresql://etl@": "a server of an example",
+    "scripts/install": "InstallTests does",
+    "salesforce.opportunity  ": "columns, not a command",
+    "SELECT at, table_name, action": "has rows only after a change of schema",
+    "pubsub-etl rebuild": "PostgresTests does; its record is an example",
+    "npm install": "needs the Salesforce CLI",
+    "sf org login": "needs the Salesforce CLI",
+    "(umask 077; cat >": "writes outside of the proof's directory",
+    "$ cat ~/.pubsub-etl.env": "variables of an example org; cron_proof.py runs with such a file",
+    "pubsub-etl dead-letters": "DeadLetterTests runs these commands on dead letters",
+    "pubsub-etl checkpoint": "AdministrationTests runs these commands; they ask for confirmation",
+    '{ "type": "record"': "PipelineTestTests runs the example of this page",
+    '{\n  "schema": "Opp': "the same",
+    '"classification"': "the same",
+    "$ pubsub-etl test": "the same",
+}
+# Queries that may have no rows, because nothing is wrong or nothing has happened.
+MAY_BE_EMPTY = ("state <> 'complete'", "done_at IS NULL", "_stale OR _partial", "interval '7 days'", "date_trunc('week'")
+
+
+class Difference(Exception):
+    pass
+
+
+class Block:
+    def __init__(self, page, language, text):
+        self.page, self.language, self.text = page, language, text
+
+    def fail(self, reason):
+        raise Difference("%s: %s\n%s" % (self.page, reason, self.text))
+
+
+def blocks(page):
+    with open(ROOT + "/" + page, encoding="utf-8") as file:
+        found = re.findall(r"^```(\w*)\n(.*?)^```", file.read(), re.S | re.M)
+    return [Block(page, language, text) for language, text in found]
+
+
+def matches(shown, actual):
+    return re.fullmatch(".*".join(map(re.escape, shown.rstrip().split("…"))), actual.rstrip(), re.S)
+
+
+class Proof:
+    def __init__(self, programs, work, environment):
+        self.programs = programs
+        self.work = work
+        self.counts = {"json": 0, "sql": 0, "shell": 0, "commands": 0}
+        self.environment = dict(
+            environment, HOME=work, PATH=programs + ":" + os.environ["PATH"], MASK_KEY="0123456789abcdef",
+            LETTER_KEY="00" * 32)
+        shutil.copytree(ROOT + "/pipelines", work + "/pipelines")
+        self.hasten("sales")
+        self.hasten("sales-postgres")
+        self.hasten("opps")
+        self.connection = None
+        self.differences = []
+        with open(self.work + "/refresh-token", "w", encoding="utf-8") as file:
+            file.write("token")
+
+    def hasten(self, name):
+        """The pipeline without the pauses that the simulator does not need, and without repairs, which wait too."""
+        path = "%s/pipelines/%s.json" % (self.work, name)
+        document = self.document(name)
+        document["source"].setdefault("snapshot", {})["visibility_wait"] = "1s"
+        document.setdefault("run", {})["quiet"] = "1s"
+        document["repair"] = {"mode": "off"}
+        harness.write_json(path, document)
+
+    def document(self, name):
+        with open("%s/pipelines/%s.json" % (self.work, name), encoding="utf-8") as file:
+            return json.load(file)
+
+    def call(self, *command):
+        done = subprocess.run(
+            command, cwd=self.work, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout.decode()
+
+    def run_pipelines(self):
+        """Both at once, since each waits a little for the end of the stream."""
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            for code, output in pool.map(
+                lambda name: self.call("pubsub-etl", "run", "pipelines/%s.json" % name), ("sales", "sales-postgres")):
+                if code:
+                    sys.exit("run: %s" % output)
+        self.connection = compare_files.connection_to(self.work + "/out/sales")
+
+    def prove(self, page):
+        for block in blocks(page):
+            self.attempt(self.prove_block, block)
+        with open(ROOT + "/" + page, encoding="utf-8") as file:
+            prose = re.sub(r"^```.*?^```", "", file.read(), flags=re.S | re.M)
+        for command in re.findall(r"`(pubsub-etl [^`]+)`", prose):
+            self.attempt(self.parse_commands, Block(page, "", command), command)
+
+    def attempt(self, function, *arguments):
+        try:
+            function(*arguments)
+        except Difference as difference:
+            self.differences.append(str(difference))
+
+    def prove_block(self, block):
+        if any(block.text.startswith(start) for start in NOT_RUN):
+            self.parse_commands(block, block.text)
+        elif block.language == "json" or block.text.startswith('{ "type": "'):
+            self.prove_json(block)
+        elif block.language == "sql":
+            self.prove_sql(block)
+        elif block.language == "ini":
+            self.prove_unit(block)
+        elif block.language == "":
+            self.prove_shell(block)
+        else:
+            block.fail("is neither run nor listed in NOT_RUN")
+
+    def prove_json(self, block):
+        """Checks a part of a pipeline file in its place in pipelines/sales.json."""
+        text = block.text.replace("…, ", "").strip()
+        text = re.sub(r"/(etc|var/lib)/pubsub-etl/", self.work + "/", text)
+        if block.page.startswith(STAGES) and not re.search(r'"(type|stages)":', text):
+            return  # lines before and after a stage; StagePageTests compares them
+        if block.page.endswith("Publishing.md"):
+            return  # prove_publishing uses them
+        document = self.document("sales")
+        document.update(name="part", dead_letter={"payload": "none"})
+        part = json.loads("{%s}" % text if text.startswith('"') else text)
+        if "version" in part:
+            document = part
+        elif "type" in part:
+            document["stages"] = [{"type": "flatten"}, part]
+            # A stage as an example names columns of its own.
+            names = {name for route in part.get("routes", []) for name in route["to"]}
+            if names:
+                document["sinks"] = [{"type": "files", "name": name, "directory": name} for name in sorted(names)]
+        elif "auth" in part:
+            # Another host than the simulator's; every other reader has to wait there.
+            document["source"].update(org=part, snapshot={})
+        else:
+            for key, value in part.items():
+                if isinstance(document.get(key), dict):
+                    document[key].update(value)
+                else:
+                    document[key] = value
+        path = self.work + "/pipelines/part.json"
+        harness.write_json(path, document)
+        code, output = self.call("pubsub-etl", "check", path)
+        if code:
+            block.fail("check ends with %d: %s" % (code, output))
+        self.counts["json"] += 1
+
+    def prove_sql(self, block):
+        for query in re.split(r";\n", block.text):
+            if not query.strip():
+                continue
+            if "salesforce." in query or "ROLE" in query or "SCHEMA" in query:
+                rows = self.query_tables(block, query)
+            else:
+                rows = self.connection.execute("SELECT 1 FROM (%s) LIMIT 1" % query.strip()).fetchall()
+            if not rows and query.lstrip().startswith(("SELECT", "WITH")):
+                if not any(part in query for part in MAY_BE_EMPTY):
+                    block.fail("no row")
+            self.counts["sql"] += 1
+
+    def query_tables(self, block, query):
+        url = self.environment["DATABASE_URL"]
+        # What an administrator does once is done by one; the schema exists by then.
+        if "ROLE" in query or "GRANT" in query or "CREATE SCHEMA" in query:
+            url = self.administrator
+            query = query.replace("CREATE SCHEMA salesforce", "CREATE SCHEMA IF NOT EXISTS salesforce")
+            if "CREATE SCHEMA reports" in query:
+                query += " AUTHORIZATION " + postgres.ROLE
+        try:
+            return postgres.query(url, query)
+        except subprocess.CalledProcessError:
+            block.fail("PostgreSQL refuses the statement")
+
+    def prove_unit(self, block):
+        path = self.work + "/pubsub-etl.service"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(block.text.replace("/usr/local/bin", self.programs).replace("User=etl\n", ""))
+        command = re.search(r"^ExecStart=(.*)$", block.text, re.M).group(1)
+        self.parse_commands(block, command)
+        if shutil.which("systemd-analyze"):
+            code, output = self.call("systemd-analyze", "verify", "--man=no", path)
+            if code or "pubsub-etl.service" in output:
+                block.fail("systemd-analyze verify: %s" % output)
+
+    def prove_shell(self, block):
+        self.parse_commands(block, block.text)
+        file = "pipelines/sales.json"
+        if "tables only" in block.text and "snapshot" in block.text:
+            file = "pipelines/sales-postgres.json"
+        schedule = re.match(r"(?:[\d*/,-]+ ){5}", block.text)
+        if schedule:
+            self.run_from_cron(block, block.text[schedule.end():])
+        elif block.text.startswith("$ "):
+            for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.M):
+                _, output = self.call("bash", "-c", command)
+                if not matches(shown, output):
+                    block.fail("the program prints: %s" % output)
+                self.counts["shell"] += 1
+        elif "jq " in block.text and not shutil.which("jq"):
+            pass
+        else:
+            for line in block.text.replace("\\\n", "").splitlines():
+                # A repair works on tables, and so does a condition.
+                used = "pipelines/sales-postgres.json" if "--repair" in line else file
+                code, output = self.call("bash", "-c", "set -o pipefail; " + re.sub(r"\bFILE\b", used, line))
+                if code:
+                    block.fail("%s ends with %d: %s" % (line, code, output))
+                self.counts["shell"] += 1
+
+    def run_from_cron(self, block, command):
+        with open(self.work + "/.pubsub-etl.env", "w", encoding="utf-8") as file:
+            for name in ("PUBSUB_ENDPOINT", "PUBSUB_CA_FILE", "SF_LOGIN_URL", "SF_CLIENT_ID", "SF_CLIENT_SECRET"):
+                file.write("export %s=%s\n" % (name, shlex.quote(self.environment[name])))
+        done = subprocess.run(
+            ["env", "-i", "HOME=" + self.work, "PATH=/usr/bin:/bin", "/bin/sh", "-c",
+             command.replace("/usr/local/bin", self.programs)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode or done.stdout:
+            block.fail("from cron it ends with %d: %s" % (done.returncode, done.stdout.decode()))
+        self.counts["shell"] += 1
+
+    def parse_commands(self, block, text):
+        """Gives each command line to the program, with a pipeline file that does not exist: it parses the line, and
+        ends before it does anything."""
+        text = text.replace("\\\n", " ")
+        for command in re.findall(r"(?:^|[ /])pubsub-etl ((?!\(open).*)", text, re.M):
+            lexer = shlex.shlex(command.replace("…", ""), posix=True, punctuation_chars=True)
+            lexer.whitespace_split = True
+            try:
+                words = list(itertools.takewhile(lambda word: word.strip("();<>|&"), lexer))
+            except ValueError:
+                block.fail("the shell cannot read: %s" % command)
+            words = [re.sub(r"^(FILE|.*\.json)$", "/nonexistent.json", word) for word in words]
+            if not words or words[0] in ("eval", "test") or len(words) == 1:
+                continue  # eval and test read no pipeline file, or need other files
+            code, output = self.call("pubsub-etl", *words)
+            missing = "Missing expected argument" in output and "/nonexistent.json" not in words
+            if code == 64 and not missing:
+                block.fail("pubsub-etl %s: %s" % (command, output))
+            self.counts["commands"] += 1
+
+    def prove_publishing(self):
+        """Prepares what the page assumes; afterwards, the results are those that it shows."""
+        page = BOOK + "Publishing.md"
+        events, shown = [block for block in blocks(page) if block.language == "json"][:2]
+        with open(self.work + "/events.ndjson", "w", encoding="utf-8") as file:
+            file.write(events.text)
+        command = blocks(page)[0].text.splitlines()[0]
+        self.call("bash", "-c", command)
+        with open(self.work + "/results.ndjson", encoding="utf-8") as file:
+            for line, actual in zip(shown.text.splitlines(), file.read().splitlines(), strict=True):
+                if not matches(line, actual):
+                    shown.fail("the program prints: %s" % actual)
+        # From here on without the mistake.
+        with open(self.work + "/events.ndjson", "w", encoding="utf-8") as file:
+            file.write(events.text.splitlines()[0] + "\n")
+        document = self.document("opps")
+        document.update(name="orders", sinks=[{"type": "files", "directory": "out"}], stages=[])
+        document["source"].update(topic="/event/Order_Event__e", org="pipelines/org.json")
+        document["checkpoint"]["directory"] = "state"
+        harness.write_json(self.work + "/orders.json", document)
+
+
+def prove_readme(work, environment, programs):
+    os.makedirs(work)
+    found = blocks("README.md")
+    pipeline = [block for block in found if block.language == "json"][0]
+    with open(work + "/deals.json", "w", encoding="utf-8") as file:
+        file.write(pipeline.text)
+    subprocess.run(
+        [programs + "/pubsub-etl", "run", work + "/deals.json", "--set",
+         "source.org.endpoint=" + environment["PUBSUB_ENDPOINT"], "--set",
+         "source.org.tls.ca_file=" + environment["PUBSUB_CA_FILE"], "--set", "run.quiet=1s"],
+        env=environment, check=True, stderr=subprocess.DEVNULL)
+    (shown,) = [block for block in found if "zstdcat" in block.text]
+    lines = [line for line in shown.text.splitlines() if line.startswith("{")]
+    exported = [
+        line
+        for path in glob.glob(work + "/out/Opportunity/*/*.zst")
+        for line in subprocess.run(
+            ["zstdcat", path], stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
+    ]
+    for line in lines:
+        if not any(matches(line, candidate) for candidate in exported):
+            shown.fail("this line is not exported: %s" % line)
+    return len(lines)
 
 
 def main():
@@ -37,75 +349,31 @@ def main():
     work = os.path.abspath(arguments.work)
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
-    result = {}
+    programs = os.path.abspath(arguments.programs)
+    every = [block for page in PAGES for block in blocks(page)]
+    for start in NOT_RUN:
+        if not any(block.text.startswith(start) for block in every):
+            sys.exit("NOT_RUN: no block begins with %r" % start)
     with harness.Simulator(
-        arguments.programs, work, "--data", "sales", "--state-dir", work + "/simulator"
+        programs, work, "--data", "sales", "--state-dir", work + "/simulator", "--keepalive-interval", "1",
     ) as simulator, postgres.Cluster() as cluster:
         environment = dict(simulator.environment)
         cluster.make_database("sales")
         environment["DATABASE_URL"] = cluster.url("sales", user=postgres.ROLE)
-
-        def call(*command, allowed=(0,)):
-            done = subprocess.run(
-                [arguments.programs + "/pubsub-etl", *command], env=environment,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            if done.returncode not in allowed:
-                sys.exit("%s ended with %d: %s" % (command, done.returncode, done.stderr.decode()[-2000:]))
-            return done.stdout.decode()
-
-        result["readme_lines"] = prove_readme(work + "/readme", environment, call)
-        shutil.copytree(ROOT + "/pipelines", work + "/start/pipelines")
-        for name in ("sales", "sales-postgres"):
-            call("run", work + "/start/pipelines/%s.json" % name, *FAST)
-        connection = compare_files.connection_to(work + "/start/out/sales")
-        queries = blocks(BOOK + "GettingStarted.md", "sql")
-        result["queries"] = 0
-        for query in queries[:2] + blocks(BOOK + "Files.md", "sql"):
-            counted = "SELECT count(*) FROM (%s)" % query.rstrip().rstrip(";")
-            if not connection.execute(counted).fetchone()[0]:
-                sys.exit("no row: %s" % query)
-            result["queries"] += 1
-        for query in queries[2].split(";"):
-            if query.strip():
-                if not postgres.query(environment["DATABASE_URL"], query):
-                    sys.exit("no row: %s" % query)
-                result["queries"] += 1
-        report = json.loads(
-            call("verify", work + "/start/pipelines/sales.json", "--full", "--json"))
-        if not report["equal"]:
-            sys.exit("verify: %s" % report)
-    print(json.dumps(result))
-
-
-def blocks(path, language):
-    with open(path, encoding="utf-8") as file:
-        found = re.findall(r"^```(\w*)\n(.*?)^```", file.read(), re.S | re.M)
-    return [text for name, text in found if name == language]
-
-
-def prove_readme(work, environment, call):
-    os.makedirs(work)
-    readme = ROOT + "/README.md"
-    pipeline = blocks(readme, "json")[0]
-    json.loads(pipeline)
-    with open(work + "/deals.json", "w", encoding="utf-8") as file:
-        file.write(pipeline)
-    call(
-        "run", work + "/deals.json", "--set", "source.org.endpoint=" + environment["PUBSUB_ENDPOINT"],
-        "--set", "source.org.tls.ca_file=" + environment["PUBSUB_CA_FILE"], "--set", "run.quiet=1s")
-    (shown,) = [block for block in blocks(readme, "") if "zstdcat" in block]
-    shown = [line for line in shown.splitlines() if line.startswith("{")]
-    exported = [
-        line
-        for path in glob.glob(work + "/out/Opportunity/*/*.zst")
-        for line in subprocess.run(
-            ["zstdcat", path], stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
-    ]
-    for line in shown:
-        pattern = re.compile(".*".join(map(re.escape, line.split("…"))))
-        if not any(map(pattern.fullmatch, exported)):
-            sys.exit("README shows a line that is not exported: %s" % line)
-    return len(shown)
+        lines = prove_readme(work + "/readme", environment, programs)
+        proof = Proof(programs, work + "/start", environment)
+        proof.administrator = cluster.url("sales")
+        proof.run_pipelines()
+        # Changes of records that the copies have.
+        simulator.post("publish?count=500&topic=/data/OpportunityChangeEvent")
+        proof.run_pipelines()
+        for page in PAGES:
+            if page.endswith("Publishing.md"):
+                proof.prove_publishing()
+            proof.prove(page)
+    if proof.differences:
+        sys.exit("\n".join(proof.differences))
+    print(json.dumps({"pages": len(PAGES), "blocks": len(every), "readme_lines": lines, **proof.counts}))
 
 
 if __name__ == "__main__":
