@@ -35,7 +35,7 @@ STAGES = "Sources/Pipeline/Pipeline.docc/"
 LOGINS = "Sources/SalesforceAuth/SalesforceAuth.docc/"
 # In the order in which they are run: later pages use what earlier ones have exported.
 PAGES = [
-    BOOK + "GettingStarted.md", BOOK + "Installing.md", BOOK + "Files.md", BOOK + "ACompleteCopy.md",
+    "README.md", BOOK + "GettingStarted.md", BOOK + "Installing.md", BOOK + "Files.md", BOOK + "ACompleteCopy.md",
     "Sources/PostgresSink/PostgresSink.docc/Tables.md", BOOK + "IsTheCopyRight.md", BOOK + "Stages.md",
     STAGES + "Filter.md", STAGES + "Set.md", STAGES + "Route.md", STAGES + "Mask.md", STAGES + "Cast.md",
     "Sources/CEL/CEL.docc/Expressions.md", LOGINS + "Logins.md", LOGINS + "LoginClientCredentials.md",
@@ -59,6 +59,7 @@ NOT_RUN = {
     "npm install": "needs the Salesforce CLI",
     "sf org login": "needs the Salesforce CLI",
     "(umask 077; cat >": "writes outside of the proof's directory",
+    "$ pubsub-etl run deals.json": "prove_readme does",
     "$ cat ~/.pubsub-etl.env": "variables of an example org; cron_proof.py runs with such a file",
     "pubsub-etl dead-letters": "DeadLetterTests runs these commands on dead letters",
     "pubsub-etl checkpoint": "AdministrationTests runs these commands; they ask for confirmation",
