@@ -295,6 +295,26 @@ class Proof:
                 block.fail("pubsub-etl %s: %s" % (command, output))
             self.counts["commands"] += 1
 
+    def prove_changes(self, truth):
+        """The view of the page has every update of a stage, with the values that the org had."""
+        stages, expected = {}, set()
+        with open(truth, encoding="utf-8") as file:
+            events = [json.loads(line) for line in file]
+        for event in events:
+            if event["topic"] != "/data/OpportunityChangeEvent" or "StageName" not in (event["fields"] or {}):
+                continue
+            for record in event["header"]["recordIds"]:
+                stage = event["fields"]["StageName"]
+                # The value before the first event is known from the read only, if at all.
+                if event["header"]["changeType"] == "UPDATE" and stages.get(record) not in (None, stage) and stage:
+                    expected.add((record, stages[record], stage))
+                stages[record] = stage or stages.get(record)
+        actual = {tuple(row) for row in postgres.query(
+            self.environment["DATABASE_URL"],
+            "SELECT id, old_value, new_value FROM reports.opportunity_changes WHERE field = 'stagename'")}
+        if not expected or expected - actual:
+            self.differences.append("reports.opportunity_changes lacks %s" % sorted(expected - actual)[:3])
+
     def prove_publishing(self):
         """Prepares what the page assumes; afterwards, the results are those that it shows."""
         page = BOOK + "Publishing.md"
@@ -372,6 +392,8 @@ def main():
             if page.endswith("Publishing.md"):
                 proof.prove_publishing()
             proof.prove(page)
+            if page.endswith("Tables.md"):
+                proof.prove_changes(simulator.truth)
     if proof.differences:
         sys.exit("\n".join(proof.differences))
     print(json.dumps({"pages": len(PAGES), "blocks": len(every), "readme_lines": lines, **proof.counts}))
