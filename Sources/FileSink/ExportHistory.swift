@@ -32,6 +32,9 @@ public struct ExportHistory: Sendable, Equatable {
   /// The last pass over records, by the folder of the object.
   var passes: [String: Int] = [:]
 
+  /// The topics of finished files of events, by the folder of the object.
+  var folders: [String: Set<String>] = [:]
+
   public var isEmpty: Bool { self.topics.isEmpty }
 }
 
@@ -43,6 +46,8 @@ struct ExportHistoryReader {
     var epoch: Int64
     var firstOrdinal: Int64
     var line: [UInt8]
+    /// The folders of objects with files of the topic.
+    var folders: [[UInt8]] = []
   }
 
   private let identity: SegmentIdentity
@@ -80,8 +85,12 @@ struct ExportHistoryReader {
     let known = self.newest.firstIndex {
       $0.isExportDate == isExportDate && $0.topicPart.elementsEqual(topicPart)
     }
+    let folder = name.prefix { $0 != slash }
     if let known {
       let newest = self.newest[known]
+      if !newest.folders.contains(where: { $0.elementsEqual(folder) }) {
+        self.newest[known].folders.append(Array(folder))
+      }
       if (newest.epoch, newest.firstOrdinal) >= (parsed.epoch, parsed.firstOrdinal) { return }
       self.newest[known].epoch = parsed.epoch
       self.newest[known].firstOrdinal = parsed.firstOrdinal
@@ -91,7 +100,7 @@ struct ExportHistoryReader {
       self.newest.append(
         Newest(
           topicPart: Array(topicPart), isExportDate: isExportDate, epoch: parsed.epoch,
-          firstOrdinal: parsed.firstOrdinal, line: Array(line)))
+          firstOrdinal: parsed.firstOrdinal, line: Array(line), folders: [Array(folder)]))
     }
   }
 
@@ -122,6 +131,11 @@ struct ExportHistoryReader {
       guard org == self.identity.org else {
         history.otherOrg = org
         continue
+      }
+      if let topic = json["topic"]?.string {
+        for folder in newest.folders {
+          history.folders[String(decoding: folder, as: UTF8.self), default: []].insert(topic)
+        }
       }
       guard let topic = json["topic"]?.string,
         let lastOrdinal = json["last_ordinal"]?.integer,

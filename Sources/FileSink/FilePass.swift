@@ -31,6 +31,24 @@ public struct FilePass: Sendable, Equatable {
   public var requestedAt: Int64?
   /// The time when every record had arrived.
   public var finishedAt: Int64?
+  /// The last earlier pass that was finished, which counts until this one is.
+  private var earlier: Completion?
+
+  /// A finished pass.
+  struct Completion: Sendable, Equatable {
+    var epoch: Int
+    /// Milliseconds since 1970.
+    var begunAt: Int64
+    var finishedAt: Int64
+  }
+
+  /// The last pass that was finished, this one or an earlier one.
+  var completion: Completion? {
+    self.finishedAt.map {
+      Completion(epoch: self.epoch, begunAt: self.begunAt, finishedAt: $0)
+    } ?? self.earlier
+  }
+
   /// The columns of the current job's lines so far; empty if an earlier version began and finished
   /// the pass.
   private(set) var columns: Set<String> = []
@@ -41,8 +59,13 @@ public struct FilePass: Sendable, Equatable {
   /// event here.
   public private(set) var newer: [String: Int64] = [:]
 
-  /// - Parameter batch: the batch that came with the pass.
-  init(beginning pass: ReadPass, _ batch: RecordBatch, at time: Int64) {
+  /// - Parameters:
+  ///   - batch: the batch that came with the pass.
+  ///   - earlier: the last pass that was finished.
+  init(
+    beginning pass: ReadPass, _ batch: RecordBatch, at time: Int64, after earlier: Completion? = nil
+  ) {
+    self.earlier = earlier
     self.entity = pass.entity
     self.number = pass.number
     self.state = pass.state
@@ -146,6 +169,12 @@ extension FilePass {
       "request": .integer(self.request), "epoch": .integer(self.epoch),
       "next_ordinal": .integer(self.nextOrdinal), "begun_at_ms": .integer(self.begunAt),
       "requested_at_ms": number(self.requestedAt), "finished_at_ms": number(self.finishedAt),
+      "earlier": self.earlier.map {
+        [
+          "epoch": .integer($0.epoch), "begun_at_ms": .integer($0.begunAt),
+          "finished_at_ms": .integer($0.finishedAt),
+        ]
+      } ?? nil,
       "columns": .array(self.columns.sorted().map { .string($0) }),
       "unread_columns": .array(self.unread.sorted().map { .string($0) }),
       "newer_columns_ms": JSONValue(
@@ -181,6 +210,12 @@ extension FilePass {
     self.begunAt = begunAt
     self.requestedAt = json["requested_at_ms"]?.calendarTime
     self.finishedAt = json["finished_at_ms"]?.calendarTime
+    if let earlier = json["earlier"], let epoch = earlier["epoch"]?.integer,
+      let begunAt = earlier["begun_at_ms"]?.calendarTime,
+      let finishedAt = earlier["finished_at_ms"]?.calendarTime
+    {
+      self.earlier = Completion(epoch: Int(epoch), begunAt: begunAt, finishedAt: finishedAt)
+    }
     self.columns = Set((json["columns"]?.array ?? []).compactMap(\.string))
     self.unread = Set((json["unread_columns"]?.array ?? []).compactMap(\.string))
     for member in json["newer_columns_ms"]?.members ?? [] {

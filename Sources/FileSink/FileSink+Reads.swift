@@ -33,13 +33,16 @@ extension FileSink {
       }
       known = same
     } else {
-      known = FilePass(beginning: pass, reads, at: self.clock.utcMilliseconds())
+      known = FilePass(
+        beginning: pass, reads, at: self.clock.utcMilliseconds(),
+        after: self.passes[pass.entity]?.completion)
       self.awaited.remove(pass.entity)
       // This way, each file of the stream is entirely before or after the pass.
       try self.store.seal { key in
         key.pass == nil && key.topic == reads.layout.topic && key.entity == reads.layout.entity
       }
     }
+    self.freshness.note(reads.layout)
     let (request, firstRow) = (known.request, known.rowCount)
     known.advance(to: pass, self.instants)
     if known.request != request { try self.sealReads(of: known.entity) }

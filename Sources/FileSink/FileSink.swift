@@ -22,6 +22,7 @@ public final class FileSink: CheckpointedSink {
   let store: SegmentStore
   let clock: SinkClock
   let instants: InstantClock
+  @exclusivity(unchecked) var freshness = FreshnessLedger()
   /// By object.
   @exclusivity(unchecked) var passes: [String: FilePass] = [:]
   /// Objects whose records have to be read and for which no pass has begun since that request.
@@ -208,6 +209,7 @@ public final class FileSink: CheckpointedSink {
   public func flush(finish: Bool) throws -> JSONValue {
     let state = try self.store.flush(finish: finish)
     self.flushedRowCount = self.writtenRowCount
+    self.freshness.flushed(self.passes, awaited: self.awaited)
     return FilePass.adding(self.passes, awaited: self.awaited, to: state)
   }
 
@@ -281,6 +283,7 @@ public final class FileSink: CheckpointedSink {
     let encoder = NDJSONEncoder(
       layout: layout, options: NDJSONOptions(int64AsStrings: self.configuration.int64AsStrings))
     self.encoders.insert(encoder, for: layout)
+    self.freshness.note(layout)
     self.passes[layout.entity]?.note(layout, at: self.clock.utcMilliseconds())
     return encoder
   }

@@ -66,6 +66,10 @@ struct SegmentLedger {
     }
   }
 
+  /// The committed records of files that are not finished, in progress or to be finished by the next
+  /// commit.
+  var unfinished: [SegmentRecord] { self.entries.compactMap(\.record) }
+
   /// Call this before the first event is appended to a new file in this directory.
   mutating func open(directory: String) -> (ID, [Step]) {
     let id = ID(number: self.nextNumber)

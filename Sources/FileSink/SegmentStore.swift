@@ -155,12 +155,15 @@ final class SegmentStore {
     }
   }
 
+  var catalog: ColumnCatalog {
+    ColumnCatalog(
+      directory: self.directory, pipeline: self.identity.pipeline, fileSystem: self.fileSystem)
+  }
+
   /// Updates the descriptions next to the data for a layout; called when it is first seen.
   func describe(_ layout: RecordLayout, isOfReads: Bool = false) throws(FileSinkError) {
     try self.attempt { () throws(FileSystemError) in
-      try ColumnCatalog(
-        directory: self.directory, pipeline: self.identity.pipeline, fileSystem: self.fileSystem
-      ).add(
+      try self.catalog.add(
         layout, isOfReads: isOfReads, entityDirectory: SegmentName.sanitized(layout.entity))
     }
   }
@@ -168,9 +171,7 @@ final class SegmentStore {
   /// Corrects the descriptions next to data that was moved here.
   func renewViews() throws(FileSinkError) {
     try self.attempt { () throws(FileSystemError) in
-      try ColumnCatalog(
-        directory: self.directory, pipeline: self.identity.pipeline, fileSystem: self.fileSystem
-      ).renewViews()
+      try self.catalog.renewViews()
     }
   }
 

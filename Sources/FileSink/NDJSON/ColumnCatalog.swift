@@ -48,7 +48,7 @@ struct ColumnCatalog {
     _ = consume lock
   }
 
-  private func lock() throws(FileSystemError) -> OpenFile {
+  func lock() throws(FileSystemError) -> OpenFile {
     let lock = try OpenFile(
       "\(self.directory)/.catalog.lock", [.write, .create], on: self.fileSystem)
     _ = try lock.lock(wait: true)
@@ -86,6 +86,7 @@ struct ColumnCatalog {
           hasEmptyFile: try empty.exists(for: entry.name)))
     }
     entities.sort { $0.directory < $1.directory }
+    try self.makeFreshness()
     try self.replace(
       "\(self.directory)/\(Self.viewsName)",
       with: DuckDBViews(directory: self.directory).text(of: entities))
@@ -95,13 +96,13 @@ struct ColumnCatalog {
   static let viewsName = "_views.sql"
 
   /// The content of a file; nil if it does not exist.
-  private func read(_ path: String) throws(FileSystemError) -> [UInt8]? {
+  func read(_ path: String) throws(FileSystemError) -> [UInt8]? {
     guard let byteCount = try self.fileSystem.size(of: path) else { return nil }
     return try OpenFile(path, [], on: self.fileSystem).content(byteCount: byteCount)
   }
 
   /// Replaces a file atomically and durably.
-  private func replace(_ path: String, with text: String) throws(FileSystemError) {
+  func replace(_ path: String, with text: String) throws(FileSystemError) {
     let content = Array(text.utf8)
     if try self.read(path) == content { return }
     let parent = self.fileSystem.parent(of: path)

@@ -12,11 +12,22 @@ extension DuckDBViews {
     "_nulled_fields", "_diff_fields",
   ]
 
+  /// Whether an object with these columns has changes to records.
+  private static func isOfRecords(_ own: Set<String>) -> Bool {
+    own.contains("_change_type") || own.contains("_changed_fields")
+  }
+
+  /// Whether `currentView` returns a statement.
+  static func hasCurrentView(_ columns: EntityColumns) -> Bool {
+    let own = Set(columns.entries.map(\.name))
+    return Self.isOfRecords(own) && Self.needed.allSatisfy(own.contains)
+  }
+
   /// - Returns: the statement, or a comment with the reason why there is none.
   static func currentView(of columns: EntityColumns) -> String {
     let name = Self.currentName(of: columns.entity)
     let own = Set(columns.entries.map(\.name))
-    guard own.contains("_change_type") || own.contains("_changed_fields") else { return "" }
+    guard Self.isOfRecords(own) else { return "" }
     if let missing = Self.needed.first(where: { !own.contains($0) }) {
       return Self.comment("No view \(name): a stage removes the column \(missing).")
     }

@@ -19,18 +19,26 @@ struct DuckDBViews {
     }
     var text = Self.head
     let names = Set(entities.map { Self.key($0.columns.entity) })
+    // An object of that name has its own view.
+    func isFree(_ name: String) -> Bool { !names.contains(Self.key(name)) }
     var seen: Set<[UInt8]> = []
+    var viewed: [EntityColumns] = []
     for entity in entities {
       if seen.insert(Self.key(entity.columns.entity)).inserted {
         text += self.view(of: entity.columns, in: entity)
-        let current = Self.currentName(of: entity.columns.entity)
-        // An object of that name has its own view.
-        if !names.contains(Self.key(current)) { text += Self.currentView(of: entity.columns) }
+        if isFree(Self.currentName(of: entity.columns.entity)) {
+          text += Self.currentView(of: entity.columns)
+        }
+        viewed.append(entity.columns)
       } else {
         text += Self.leftOut(entity.columns.entity)
       }
     }
+    guard isFree(Self.freshnessName) else { return text }
     return text
+      + self.freshnessView(of: viewed) {
+        Self.hasCurrentView($0) && isFree(Self.currentName(of: $0.entity))
+      }
   }
 
   private static let head = """
@@ -42,7 +50,8 @@ struct DuckDBViews {
     -- "Opportunity" has every line, "Opportunity_now" a row for each record with its newest values.
     -- _changed_at is the time of its last change, _read_at that of its last read. _partial: it was
     -- never read completely, so columns without a change are null. _stale: a gap event said that it
-    -- changed, but not how.
+    -- changed, but not how. _freshness has a row for each object: up to when its files are complete, and
+    -- in which state it is: copying, stale, late or fresh.
     --
     -- A key that is absent from a line and an explicit null both read as NULL. In an UPDATE the
     -- difference matters: list_contains(_nulled_fields, 'Amount') is true when the field was
@@ -244,7 +253,7 @@ struct DuckDBViews {
   }
 
   static func identifier(_ name: String) -> String { Self.quoted(name, "\"") }
-  private static func literal(_ text: String) -> String { Self.quoted(text, "'") }
+  static func literal(_ text: String) -> String { Self.quoted(text, "'") }
 
   /// Compares scalars, because a quote followed by a combining character is a single `Character`
   /// that is not a quote.
@@ -260,7 +269,7 @@ struct DuckDBViews {
   }
 
   /// A path as a pattern that matches only itself: special characters become character classes.
-  private static func globEscaped(_ path: String) -> String {
+  static func globEscaped(_ path: String) -> String {
     var escaped = ""
     for scalar in path.unicodeScalars {
       switch scalar {

@@ -28,6 +28,13 @@ public protocol CheckpointedSink: AnyObject {
   /// (final names, manifest). Returns true if the state has changed and has to be stored again.
   func committed() throws -> Bool
 
+  /// Describes, for readers of the output, how complete it is. Called after `committed`.
+  ///
+  /// - Parameters:
+  ///   - positions: the positions in the durable checkpoint, by topic.
+  ///   - isLast: no other commit of this run follows.
+  func describe(_ positions: [String: TopicPosition], isLast: Bool) throws
+
   /// Whether something is due (rotation by age or idleness) although nothing was written.
   var isDue: Bool { get }
 
@@ -68,6 +75,7 @@ public protocol CheckpointedSink: AnyObject {
 }
 
 extension CheckpointedSink {
+  public func describe(_ positions: [String: TopicPosition], isLast: Bool) throws {}
   public var takesReads: Bool { false }
   public func pass(over entity: String) -> ReadPass? { nil }
   public func awaitsReads(of entity: String) -> Bool { false }

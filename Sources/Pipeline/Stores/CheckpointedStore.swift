@@ -99,9 +99,13 @@ public final class CheckpointedStore: Store {
     var hasChanged = try self.deadLetters.committed()
     for sink in self.sinks where try sink.committed() { hasChanged = true }
     // During a run the next checkpoint drops what has been completed; the last one has no next.
-    guard self.prepared.isLast, hasChanged else { return }
-    try self.seal(isLast: true)
-    _ = try self.commit()
+    if self.prepared.isLast, hasChanged {
+      try self.seal(isLast: true)
+      _ = try self.commit()
+    }
+    for sink in self.sinks {
+      try sink.describe(self.prepared.positions, isLast: self.prepared.isLast)
+    }
   }
 
   public var isDue: Bool { self.deadLetters.isDue || self.sinks.contains(where: \.isDue) }

@@ -40,6 +40,9 @@ extension Staged: CheckpointedSink where Base: CheckpointedSink {
   }
   public func flush(finish: Bool) throws -> JSONValue { try self.base.flush(finish: finish) }
   public func committed() throws -> Bool { try self.base.committed() }
+  public func describe(_ positions: [String: TopicPosition], isLast: Bool) throws {
+    try self.base.describe(positions, isLast: isLast)
+  }
   public var hasRefusingStages: Bool { self.stages.changesRows }
   public func takeRefusedEvents() -> [RefusedEvent] { self.stages.takeRefusedEvents() }
   public func takeUnreadable() -> [UnreadableRecord] { self.stages.takeUnreadable() }

@@ -190,6 +190,7 @@ package struct ReportingViews {
     Column(name: "unseen", type: "bigint"),
     Column(name: "columns_filling", type: "text[]"),
     Column(name: "columns_hidden", type: "text[]"),
+    Column(name: "state", type: "text"),
   ]
 
   /// A table whose rows `_freshness` counts.
@@ -261,7 +262,7 @@ package struct ReportingViews {
       THEN p.value -> 'tables' END) AS e \
       GROUP BY e.key, c.pipeline, c.sink, c.committed_at
       """
-    return """
+    let facts = """
       SELECT t.table_name, t.entity, f.pipeline, f.sink, \(completeThrough), f.last_run, \
       n.stale, n.partial, coalesce(f.holes, 0) AS holes, f.last_change, f.topics, \(pass), \
       \(self.columnNames("filling")) AS columns_filling, \(self.columnNames("hidden")) AS columns_hidden \
@@ -269,7 +270,19 @@ package struct ReportingViews {
       LEFT JOIN (\((counts + [none]).joined(separator: " UNION ALL "))) \
       AS n (table_name, stale, partial, waiting) ON n.table_name = t.table_name \(join)
       """
+    return "SELECT v.*, \(Self.state) AS state FROM (\(facts)) AS v"
   }
+
+  /// SQL: how current a table is, in one word. The view `_freshness` of files has the same rules
+  /// (`DuckDBViews`).
+  private static let state = """
+    CASE WHEN v.snapshot_state <> 'complete' THEN 'copying' \
+    WHEN v.stale > 0 OR v.waiting_for_repair > 0 OR v.missing_ranges > 0 \
+    OR v.columns_filling IS NOT NULL THEN 'stale' \
+    WHEN v.complete_through >= now() - coalesce(\
+    nullif(current_setting('pubsub_etl.late_after', true), '')::interval, '2 hours') THEN 'fresh' \
+    ELSE 'late' END
+    """
 
   /// SQL: the names of a table's columns in a state, of which bookkeeping of earlier versions has
   /// none; null without any.

@@ -122,7 +122,7 @@ struct ColumnCatalogTests {
       names == [
         ".catalog.lock", ".pportunity", ".pportunity/commit_date=1970-01-01",
         ".pportunity/commit_date=1970-01-01/.none.ndjson.zst", "Opportunity",
-        "Opportunity/_columns.json", "_views.sql",
+        "Opportunity/_columns.json", "_freshness.ndjson", "_views.sql",
       ])
   }
 

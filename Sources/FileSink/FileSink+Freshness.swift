@@ -1,0 +1,103 @@
+internal import DurableFiles
+internal import JSON
+public import Pipeline
+
+/// Keeps `_freshness.ndjson` up to date.
+extension FileSink {
+  public func describe(_ positions: [String: TopicPosition], isLast: Bool) throws {
+    let now = self.clock.monotonic()
+    guard self.freshness.isDue(at: now, self.store.finishedFileCount, isLast: isLast) else {
+      return
+    }
+    try self.store.attempt { () throws(FileSystemError) in
+      let catalog = self.store.catalog
+      try self.freshness.load(from: catalog, self.history)
+      let lines = self.freshness.lines(positions, unfinished: self.store.ledger.unfinished)
+      guard !lines.isEmpty else { return }
+      try catalog.setFreshness(
+        lines.map {
+          $0.json(
+            pipeline: self.configuration.pipeline, sink: self.name,
+            lastRun: self.clock.utcMilliseconds())
+        })
+    }
+    self.freshness.written(at: now, self.store.finishedFileCount)
+  }
+}
+
+/// Collects what `_freshness.ndjson` says about the objects of a sink.
+struct FreshnessLedger {
+  /// By object.
+  private var objects: [String: ObjectFreshness] = [:]
+  private var isLoaded = false
+  /// The passes and requested objects of the last flush, because what follows is not committed.
+  private var passes: [String: FilePass] = [:]
+  private var awaited: Set<String> = []
+  /// What the file describes.
+  private var written: (at: Duration, fileCount: Int, states: [String: ReadPass.State])?
+
+  /// The longest time for which a run that finishes no file leaves the lines as they are.
+  private static let interval = Duration.seconds(10)
+
+  private var states: [String: ReadPass.State] { self.passes.mapValues(\.state) }
+
+  mutating func note(_ layout: RecordLayout) {
+    self.objects[layout.entity, default: ObjectFreshness(entity: layout.entity)].topics
+      .insert(layout.topic)
+  }
+
+  mutating func flushed(_ passes: [String: FilePass], awaited: Set<String>) {
+    (self.passes, self.awaited) = (passes, awaited)
+  }
+
+  func isDue(at now: Duration, _ fileCount: Int, isLast: Bool) -> Bool {
+    guard !isLast, let written else { return true }
+    return fileCount != written.fileCount || now - written.at >= Self.interval
+      || self.states != written.states
+  }
+
+  mutating func written(at now: Duration, _ fileCount: Int) {
+    self.written = (now, fileCount, self.states)
+  }
+
+  /// Adds the objects of earlier runs.
+  mutating func load(
+    from catalog: ColumnCatalog, _ history: ExportHistory
+  ) throws(FileSystemError) {
+    guard !self.isLoaded else { return }
+    self.isLoaded = true
+    for line in try catalog.freshness() {
+      let topics = self.objects[line.entity]?.topics ?? []
+      self.objects[line.entity] = line
+      self.objects[line.entity]?.topics.formUnion(topics)
+    }
+    // Earlier versions wrote no lines, and a run may have been killed before it did.
+    for (folder, topics) in history.folders {
+      guard let entity = try catalog.entity(inFolder: folder) else { continue }
+      self.objects[entity, default: ObjectFreshness(entity: entity)].topics.formUnion(topics)
+    }
+  }
+
+  /// The lines after a commit.
+  mutating func lines(
+    _ positions: [String: TopicPosition], unfinished: [SegmentRecord]
+  ) -> [ObjectFreshness] {
+    var heldBack: [String: ObjectFreshness.HeldBack] = [:]
+    for record in unfinished where record.manifest["snapshot"]?.members == nil {
+      guard let entity = record.manifest["entity"]?.string else { continue }
+      let first = record.manifest["first_commit_timestamp"]?.string
+        .flatMap(ObjectFreshness.milliseconds(of:))
+      switch (first, heldBack[entity]) {
+      case (nil, _), (_, .unknown): heldBack[entity] = .unknown
+      case (let first?, .since(let other)): heldBack[entity] = .since(min(first, other))
+      case (let first?, nil): heldBack[entity] = .since(first)
+      }
+    }
+    for entity in self.objects.keys {
+      self.objects[entity]?.snapshot = self.passes[entity]
+      self.objects[entity]?.isAwaited = self.awaited.contains(entity)
+      self.objects[entity]?.advance(to: positions, heldBack: heldBack[entity])
+    }
+    return self.objects.values.sorted { $0.entity < $1.entity }
+  }
+}
