@@ -37,6 +37,8 @@ extension FileSink {
         beginning: pass, reads, at: self.clock.utcMilliseconds(),
         after: self.passes[pass.entity]?.completion)
       self.awaited.remove(pass.entity)
+      // Readers have the views of the object while its records are being read.
+      _ = try self.readEncoder(for: reads.layout)
       // This way, each file of the stream is entirely before or after the pass.
       try self.store.seal { key in
         key.pass == nil && key.topic == reads.layout.topic && key.entity == reads.layout.entity

@@ -17,10 +17,16 @@ extension DuckDBViews {
     own.contains("_change_type") || own.contains("_changed_fields")
   }
 
+  /// Whether the view takes a column from the record; those of every line begin with `_`.
+  private static func isOfRecord(_ column: String) -> Bool {
+    column.utf8.first != UInt8(ascii: "_")
+  }
+
   /// Whether `currentView` returns a statement.
   static func hasCurrentView(_ columns: EntityColumns) -> Bool {
     let own = Set(columns.entries.map(\.name))
     return Self.isOfRecords(own) && Self.needed.allSatisfy(own.contains)
+      && own.contains(where: Self.isOfRecord)
   }
 
   /// - Returns: the statement, or a comment with the reason why there is none.
@@ -30,6 +36,9 @@ extension DuckDBViews {
     guard Self.isOfRecords(own) else { return "" }
     if let missing = Self.needed.first(where: { !own.contains($0) }) {
       return Self.comment("No view \(name): a stage removes the column \(missing).")
+    }
+    guard own.contains(where: Self.isOfRecord) else {
+      return Self.comment("No view \(name): there are no columns of records.")
     }
     return """
 

@@ -58,11 +58,13 @@ extension DuckDBViews {
   /// SQL: what the lines of an object say. The times of changes that name no record are `unnamed`.
   private static func counts(_ columns: EntityColumns, hasCurrent: Bool) -> String {
     let own = Set(columns.entries.map(\.name))
-    let change = own.contains("_commit_timestamp") ? "max(_commit_timestamp)" : "NULL::TIMESTAMPTZ"
-    let unnamed =
+    let changes =
       own.isSuperset(of: ["_kind", "_commit_timestamp"])
-      ? "list(_commit_timestamp) FILTER (_kind IN ('overflow', 'wildcard'))"
-      : "NULL::TIMESTAMPTZ[]"
+      ? """
+      (SELECT max(_commit_timestamp) FILTER (_kind <> 'snapshot') AS last_change,
+          list(_commit_timestamp) FILTER (_kind IN ('overflow', 'wildcard')) AS unnamed
+          FROM \(Self.identifier(columns.entity)))
+      """ : "(SELECT NULL::TIMESTAMPTZ AS last_change, NULL::TIMESTAMPTZ[] AS unnamed)"
     let records =
       hasCurrent
       ? """
@@ -76,8 +78,7 @@ extension DuckDBViews {
     return """
       SELECT * FROM (SELECT \(Self.literal(columns.entity)) AS entity),
           \(records),
-          (SELECT \(change) AS last_change, \(unnamed) AS unnamed
-          FROM \(Self.identifier(columns.entity)))
+          \(changes)
       """
   }
 }

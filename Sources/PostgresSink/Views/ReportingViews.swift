@@ -236,8 +236,8 @@ package struct ReportingViews {
         (\(noted) AND r.kind = 'unseen') AS unseen
         """,
         """
-        LEFT JOIN \(schema)._etl_snapshot AS s ON s.pipeline = f.pipeline AND s.sink = f.sink \
-        AND s.entity = t.entity
+        LEFT JOIN \(schema)._etl_snapshot AS s ON s.entity = t.entity \
+        AND (f.pipeline IS NULL OR s.pipeline = f.pipeline AND s.sink = f.sink)
         """
       )
       : (

@@ -154,6 +154,7 @@ struct DuckDBViewsTests {
     #expect(
       views == [
         "CREATE OR REPLACE VIEW \"Account\" AS", "CREATE OR REPLACE VIEW \"Lead\" AS",
+        "CREATE OR REPLACE VIEW \"_freshness\" AS",
       ])
     #expect(text.contains("    'it''s \"q\"': 'INTEGER',\n"))
     #expect(text.contains("FROM read_json('\(self.directory.path)/[L.]ead/*/*.ndjson.zst',"))
@@ -265,6 +266,28 @@ struct DuckDBViewsTests {
     let text = try self.views(of: self.changes(without: "_change_type"))
     #expect(!text.contains("Lead_now\" AS"))
     #expect(text.contains("-- No view Lead_now: a stage removes the column _change_type.\n"))
+  }
+
+  @Test("An object without columns of its own costs no view of the others")
+  func noColumns() throws {
+    let bare = self.layout(
+      Column.changeMetadata(topic: "/data/LeadChangeEvent", schemaID: "s1"), entity: "Account")
+    let text = try self.views(of: bare, self.changes())
+    #expect(text.contains("-- No view Account_now: there are no columns of records.\n"))
+    #expect(try ViewFiles.query("Lead_now", of: self.directory.path).rows == [])
+    let (names, rows) = try ViewFiles.query("_freshness", of: self.directory.path)
+    let stale = try #require(names.firstIndex(of: "stale"))
+    #expect(rows.map { [$0[0], $0[stale]] } == [["Account", nil], ["Lead", "0"]])
+  }
+
+  @Test("An object named like the view of freshness keeps its view")
+  func freshnessNameTaken() throws {
+    try ColumnCatalog(directory: self.directory.path, pipeline: "opps").add(
+      self.layout([Column("Name", 16, .string)], entity: "_Freshness"), entityDirectory: "Freshness"
+    )
+    let text = try String(contentsOfFile: "\(self.directory.path)/_views.sql", encoding: .utf8)
+    #expect(text.contains("CREATE OR REPLACE VIEW \"_Freshness\" AS\nSELECT *"))
+    #expect(!text.contains("\"_freshness\""))
   }
 
   @Test("An object named like the current records of another keeps its view")

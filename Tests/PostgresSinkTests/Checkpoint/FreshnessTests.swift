@@ -87,6 +87,66 @@ struct FreshnessTests {
     #expect(found.map(\.snapshotAt) == [nil, nil, 9000, 9000])
   }
 
+  @Test("One word says how current a table is, by the same rules as for files")
+  func state() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database) {
+      $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
+    }.begin()
+    run.completeThrough = 4_102_444_800_000  // In 2100, so that only a setting makes it late.
+    try run.commit()
+    run.sink.close()
+    try run.eye.execute("UPDATE salesforce.opportunity SET _stale = false, _partial = false")
+    let snapshot =
+      "INSERT INTO salesforce._etl_snapshot (pipeline, sink, entity, number, state, "
+      + "begun_at, page_row, rows) VALUES ('opps', 'warehouse', 'Opportunity', 1, 'begun', now(), 0, 0)"
+    let noted = "INSERT INTO salesforce._etl_resync (entity, kind, record_id, event_id) VALUES"
+    let settled = "UPDATE salesforce._etl_resync SET done_at = now()"
+    let column = "UPDATE salesforce._etl_column SET state = "
+    let steps: [(statement: String, state: String)] = [
+      ("SELECT 1", "fresh"),
+      (snapshot, "copying"),
+      ("UPDATE salesforce._etl_snapshot SET state = 'reading'", "copying"),
+      ("UPDATE salesforce._etl_snapshot SET state = 'complete', finished_at = now()", "fresh"),
+      ("UPDATE salesforce.opportunity SET _stale = true", "stale"),
+      ("UPDATE salesforce._etl_snapshot SET state = 'awaited'", "copying"),
+      ("UPDATE salesforce._etl_snapshot SET state = 'complete'", "stale"),
+      ("UPDATE salesforce.opportunity SET _stale = false, _partial = true", "stale"),
+      // It lacks fields that the user may not see.
+      ("UPDATE salesforce.opportunity SET _read_at = now()", "fresh"),
+      ("\(noted) ('Opportunity', 'wildcard', NULL, 'a')", "stale"),
+      (settled, "fresh"),
+      ("\(noted) ('Opportunity', 'missing', 'q', 'snapshot')", "stale"),
+      (settled, "fresh"),
+      ("\(column) 'filling' WHERE column_name = 'name'", "stale"),
+      ("\(column) 'complete'", "fresh"),
+      ("SET pubsub_etl.late_after = '1000 years'", "fresh"),
+      ("SET pubsub_etl.late_after = '-100 years'", "late"),
+      ("RESET pubsub_etl.late_after", "fresh"),
+      (
+        "UPDATE salesforce._etl_checkpoint SET topics = jsonb_set(topics, "
+          + "'{\(SinkRun.topic),complete_through_ms}', to_jsonb(floor(1000 * "
+          + "extract(epoch FROM now() - interval '119 minutes'))))", "fresh"
+      ),
+      (
+        "UPDATE salesforce._etl_checkpoint SET topics = jsonb_set(topics, "
+          + "'{\(SinkRun.topic),complete_through_ms}', to_jsonb(floor(1000 * "
+          + "extract(epoch FROM now() - interval '121 minutes'))))", "late"
+      ),
+      (
+        "UPDATE salesforce._etl_checkpoint SET topics = topics #- "
+          + "'{\(SinkRun.topic),complete_through_ms}'", "late"
+      ),
+    ]
+    for step in steps {
+      try run.eye.execute(step.statement)
+      #expect(
+        try run.eye.rows(
+          "SELECT state FROM salesforce._freshness WHERE table_name = 'opportunity'")
+          == [[step.state]], "\(step.statement)")
+    }
+  }
+
   @Test("Records lost by an overflow are missing until all are read again")
   func noted() async throws {
     let database = try await TestDatabase()

@@ -67,7 +67,12 @@ import Testing
       INSERT INTO \(Self.schema)._etl_table VALUES ('thing', 'Thing', 'current'), \
       ('thing_history', 'Thing', 'history'), ('gone', 'Gone', 'current')
       """)
-    if isUpgrade { try tables.connection.execute(Self.earlierFreshness) }
+    if isUpgrade {
+      try tables.connection.execute(Self.earlierFreshness)
+      // Views of users keep their columns.
+      try tables.connection.execute(
+        "CREATE VIEW \(Self.schema).mine AS SELECT * FROM \(Self.schema)._freshness")
+    }
     #expect(try views.isFreshnessOutdated(over: tables.connection) == isUpgrade)
     try tables.connection.begin()
     #expect(
@@ -103,7 +108,15 @@ import Testing
         "gone|p|s|200|300|-|-|2|-|{A}", "thing|p|s|90|300|1|2|3|160|{A,B}",
         "thing_history|p|s|250|300|-|-|7|180|{C}", "thing_history|q|s|-|310|-|-|0|170|{E}",
       ])
+    #expect(
+      try tables.rows("SELECT table_name, state FROM \(Self.schema)._freshness ORDER BY 1, 2") == [
+        "gone|late", "thing|stale", "thing_history|late", "thing_history|late",
+      ])
     #expect(try views.updateFreshness(over: tables.connection) == .unchanged)
     #expect(try views.isFreshnessOutdated(over: tables.connection) == false)
+    guard isUpgrade else { return }
+    #expect(
+      try tables.rows("SELECT table_name, stale FROM \(Self.schema).mine WHERE pipeline = 'p'")
+        .sorted() == ["gone|-", "thing_history|-", "thing|1"])
   }
 }

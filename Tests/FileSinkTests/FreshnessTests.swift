@@ -1,0 +1,254 @@
+import DurableFiles
+import Foundation
+import JSON
+import Pipeline
+import TestSupport
+import Testing
+
+@testable import FileSink
+
+/// `_freshness`: how complete the files of each object are.
+@Suite("Freshness of files") struct FreshnessTests {
+  private static let deals = "/data/OpportunityChangeEvent"
+  private let directory: TemporaryDirectory
+  private let clock = TestClock()
+  private let batches = TestBatches()
+
+  init() throws { self.directory = try TemporaryDirectory() }
+
+  /// - Parameter state: what the run before stored.
+  @discardableResult
+  private func run<Result>(
+    from state: JSONValue? = nil, pipeline: String = "opps", _ body: (FileSink) throws -> Result
+  ) throws -> Result {
+    let sink = FileSink(
+      FileSinkConfiguration(
+        name: "files", directory: self.directory.path, pipeline: pipeline, org: "00D"),
+      fileSystem: SystemFileSystem(), clock: self.clock.sinkClock)
+    try sink.recover(from: state)
+    return try body(sink)
+  }
+
+  private func position(through time: Int64?, epoch: Int = 1, holes: Int = 0) -> TopicPosition {
+    var position = TopicPosition(beginningEpoch: epoch, holes: holes)
+    position.completeThrough = time
+    return position
+  }
+
+  /// Commits and describes, as the store does.
+  @discardableResult
+  private func commit(
+    _ sink: FileSink, _ position: TopicPosition, isLast: Bool = false
+  ) throws -> JSONValue {
+    let state = try sink.flush(finish: isLast)
+    _ = try sink.committed()
+    try sink.describe([Self.deals: position], isLast: isLast)
+    return isLast ? try sink.flush(finish: true) : state
+  }
+
+  /// The rows of the view, one for each object and pipeline: the columns named, as text.
+  private func rows(_ columns: String...) throws -> [[String?]] {
+    let (names, rows) = try ViewFiles.query("_freshness", of: self.directory.path)
+    return rows.map { row in
+      columns.map { column in names.firstIndex(of: column).flatMap { row[$0] } }
+    }
+  }
+
+  private func write(_ event: TestEvent, to sink: FileSink) throws {
+    for batch in self.batches.batches([event]) { try sink.write(batch) }
+  }
+
+  @Test("Files are complete up to the oldest change that is in no finished file")
+  func openFiles() throws {
+    let time: Int64 = 1_771_300_995_000
+    let state = try self.run { sink in
+      try self.write(TestEvent(number: 0, commitTimestamp: time), to: sink)
+      try self.write(TestEvent(number: 1, commitTimestamp: time - 5000), to: sink)
+      try self.commit(sink, self.position(through: time + 60_000))
+      #expect(
+        try self.rows("entity", "pipeline", "complete_through", "holes") == [
+          ["Opportunity", "opps", "2026-02-17 04:03:10+00", "0"]
+        ])
+      let state = try self.commit(sink, self.position(through: time + 90_000), isLast: true)
+      #expect(
+        try self.rows("complete_through", "state") == [["2026-02-17 04:04:45+00", "late"]])
+      return state
+    }
+    // A run without events.
+    self.clock.utcMilliseconds += 3_600_000
+    try self.run(from: state) { sink in
+      try self.commit(sink, self.position(through: time + 3_600_000), isLast: true)
+    }
+    #expect(
+      try self.rows("complete_through", "last_run") == [
+        ["2026-02-17 05:03:15+00", "2026-02-17 05:03:15+00"]
+      ])
+  }
+
+  @Test("An object is being copied until every record is in a finished file")
+  func copying() throws {
+    let reads = ScriptedReads(recordCount: 3)
+    let time: Int64 = 1_771_300_995_000
+    let at = "2026-02-17 04:03:15+00"
+    func expect(_ row: String?...) throws {
+      #expect(
+        try self.rows(
+          "state", "complete_through", "snapshot_state", "snapshot_rows", "snapshot_at") == [row])
+    }
+    let stored = try self.run { sink in
+      try reads.step(sink, self.batches, nextOrdinal: 0)
+      try self.commit(sink, self.position(through: time))
+      try expect("copying", nil, "waiting", "0", nil)
+      try reads.step(sink, self.batches, nextOrdinal: 0)
+      let state = try self.commit(sink, self.position(through: time))
+      try expect("copying", nil, "reading", "2", nil)
+      return state
+    }
+    // The run was killed, and the next one resumes the copy.
+    let complete = try self.run(from: stored) { sink in
+      _ = try sink.flush(finish: false)
+      while !reads.isComplete(in: sink) { try reads.step(sink, self.batches, nextOrdinal: 0) }
+      // What follows a flush is not committed with it.
+      _ = try sink.committed()
+      try sink.describe([Self.deals: self.position(through: time)], isLast: false)
+      try expect("copying", nil, "reading", "2", nil)
+      let state = try self.commit(sink, self.position(through: time), isLast: true)
+      try expect("late", at, "complete", "3", at)
+      return state
+    }
+    // While another copy is made, the earlier one counts.
+    self.clock.utcMilliseconds += 60_000
+    let begun = try self.run(from: complete) { sink in
+      try sink.write(self.emptyRead(), pass: ReadPass(entity: "Opportunity", number: 2))
+      let state = try self.commit(sink, self.position(through: time + 1000))
+      try expect("copying", "2026-02-17 04:03:16+00", "waiting", "0", at)
+      return state
+    }
+    try self.run(from: begun) { sink in
+      try self.commit(sink, self.position(through: time + 2000))
+    }
+    try expect("copying", "2026-02-17 04:03:17+00", "waiting", "0", at)
+  }
+
+  private func emptyRead() -> RecordBatch {
+    let batch = RecordBatch(layout: self.batches.layout(topic: Self.deals, entity: "Opportunity"))
+    batch.readAt = .now
+    batch.epoch = 2
+    return batch
+  }
+
+  @Test("Events that were lost make an object stale until its records are read again")
+  func holes() throws {
+    let lost = self.position(through: 1_771_300_995_000, epoch: 2, holes: 1)
+    let state = try self.run { sink in
+      try self.write(TestEvent(number: 0), to: sink)
+      return try self.commit(sink, lost, isLast: true)
+    }
+    #expect(try self.rows("state", "holes", "missing_ranges") == [["stale", "1", "1"]])
+    try self.run(from: state) { sink in
+      var pass = ReadPass(entity: "Opportunity", number: 1)
+      try sink.write(self.emptyRead(), pass: pass)
+      pass.state = .complete
+      pass.job = "1"
+      try sink.write(self.emptyRead(), pass: pass)
+      try self.commit(sink, lost, isLast: true)
+    }
+    #expect(try self.rows("state", "holes", "missing_ranges") == [["late", "1", "0"]])
+  }
+
+  @Test("Each pipeline has its own row, and keeps those of others")
+  func pipelines() throws {
+    for (number, pipeline) in ["b", "a-\"q\""].enumerated() {
+      try self.run(pipeline: pipeline) { sink in
+        try self.write(TestEvent(number: 0), to: sink)
+        try self.commit(
+          sink, self.position(through: 1_771_300_995_000 + Int64(number) * 1000), isLast: true)
+      }
+    }
+    #expect(
+      try self.rows("entity", "pipeline", "complete_through") == [
+        ["Opportunity", "a-\"q\"", "2026-02-17 04:03:16+00"],
+        ["Opportunity", "b", "2026-02-17 04:03:15+00"],
+      ])
+  }
+
+  @Test(
+    "A file that is missing, damaged or of an earlier version is made again",
+    arguments: [nil, "", "{", "[1]\n{\"pipeline\":\"opps\"}\n"])
+  func rebuilt(content: String?) throws {
+    let state = try self.run { sink in
+      try self.write(TestEvent(number: 0), to: sink)
+      return try self.commit(sink, self.position(through: 1_771_300_995_000), isLast: true)
+    }
+    let path = "\(self.directory.path)/_freshness.ndjson"
+    if let content {
+      try content.write(toFile: path, atomically: true, encoding: .utf8)
+    } else {
+      try FileManager.default.removeItem(atPath: path)
+    }
+    try self.run(from: state) { sink in
+      #expect(FileManager.default.fileExists(atPath: path))
+      try self.commit(sink, self.position(through: 1_771_300_996_000), isLast: true)
+    }
+    #expect(
+      try self.rows("entity", "topics", "complete_through", "last_run") == [
+        ["Opportunity", "[\(Self.deals)]", "2026-02-17 04:03:16+00", "2026-02-17 04:03:15+00"]
+      ])
+  }
+
+  @Test("A run that finishes no file describes its objects at intervals")
+  func intervals() throws {
+    let time: Int64 = 1_771_300_900_000
+    try self.run { sink in
+      try self.write(TestEvent(number: 0), to: sink)
+      try self.commit(sink, self.position(through: time))
+      self.clock.elapsed += .seconds(9)
+      try self.commit(sink, self.position(through: time + 1000))
+      #expect(try self.rows("complete_through") == [["2026-02-17 04:01:40+00"]])
+      self.clock.elapsed += .seconds(1)
+      try self.commit(sink, self.position(through: time + 2000))
+      #expect(try self.rows("complete_through") == [["2026-02-17 04:01:42+00"]])
+    }
+  }
+
+  @Test("Gap events, deletions and changes without a record are counted from the lines")
+  func counts() throws {
+    let names = ["_kind", "_change_type", "_record_id", "_commit_timestamp"]
+    // Of r1 a gap event, of r2 a creation, r3 was deleted after a gap event, r4 has only an update.
+    let lines = [
+      ("gap", "GAP_UPDATE", "r1", "03:00"), ("change", "CREATE", "r2", "03:10"),
+      ("gap", "GAP_UPDATE", "r3", "03:20"), ("change", "DELETE", "r3", "03:30"),
+      ("change", "UPDATE", "r4", "03:40"), ("overflow", "GAP_OVERFLOW", "", "03:50"),
+    ].map { kind, type, record, time in
+      let values = [kind, type, record, "2026-02-17T04:\(time).000Z"]
+      let members = zip(names, values).map { "\"\($0)\":\"\($1)\"" }.joined(separator: ",")
+      return "{\"_topic\":\"\(Self.deals)\",\"_changed_fields\":[],\(members)}\n"
+    }
+    try ColumnCatalog(directory: self.directory.path, pipeline: "opps").add(
+      RecordLayout(
+        topic: Self.deals, schemaID: "s", entity: "Opportunity", family: .changeEvent,
+        slotCount: MetadataSlot.count + 1, fieldOrder: [MetadataSlot.count],
+        columns: Column.changeMetadata(topic: Self.deals, schemaID: "s")
+          + [Column("Name", MetadataSlot.count, .string)]),
+      entityDirectory: "Opportunity")
+    try ViewFiles.finish(
+      lines.joined(), as: "opps-OpportunityChangeEvent-e1-000000000000.ndjson.zst",
+      in: "\(self.directory.path)/Opportunity/commit_date=2026-02-17")
+    let columns = ["stale", "partial", "waiting_for_repair", "missing_ranges", "state"]
+    func expect(_ row: [String?], _ snapshot: String) throws {
+      try "{\"entity\":\"Opportunity\",\"pipeline\":\"opps\",\"missing_ranges\":0\(snapshot)}\n"
+        .write(
+          toFile: "\(self.directory.path)/_freshness.ndjson", atomically: true, encoding: .utf8)
+      let (names, rows) = try ViewFiles.query("_freshness", of: self.directory.path)
+      #expect(
+        rows.map { row in columns.map { row[names.firstIndex(of: $0) ?? 0] } } == [row])
+      #expect(rows.first?[names.firstIndex(of: "last_change") ?? 0] == "2026-02-17 04:03:50+00")
+    }
+    try expect(["1", "2", "2", "1", "stale"], "")
+    // A snapshot after the overflow.
+    try expect(
+      ["1", "2", "2", "0", "stale"], ",\"snapshot_begun_at\":\"2026-02-17T04:04:00.000Z\"")
+    try expect(
+      ["1", "2", "2", "1", "copying"], ",\"snapshot_state\":\"reading\"")
+  }
+}

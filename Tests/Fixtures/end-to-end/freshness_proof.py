@@ -1,0 +1,211 @@
+"""Proves that `_freshness` of the files and of the tables says the same, and what is so, at each stage of a copy.
+
+    freshness_proof.py --programs DIR --work DIR [--seed S] [--existing N] [--events N]
+
+One pipeline copies two objects to files and to PostgreSQL. Its first copy is killed in the middle, and resumed. Runs
+follow without events, with gap events and deletions, and with a snapshot. After each, the rows of both views are
+compared with each other, with the records and with the stage. Repairs are off, so that gap events leave their marks.
+Prints one JSON line; exits 1 at the first thing that is wrong.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import duckdb
+
+import harness
+import postgres
+
+TOPICS = ["/data/AccountChangeEvent", "/data/ContactChangeEvent"]
+OBJECTS = ["Account", "Contact"]
+FACTS = ["entity", "state", "complete_through", "snapshot_state", "snapshot_rows", "snapshot_at", "stale", "partial",
+         "waiting_for_repair", "missing_ranges", "holes", "last_change", "topics"]
+TIMES = ["complete_through", "snapshot_at", "last_change"]
+SCHEMA = "salesforce"
+
+
+def fail(*words):
+    sys.exit("not so: " + " ".join(str(word) for word in words))
+
+
+def facts(columns):
+    return ", ".join("extract(epoch FROM %s) AS %s" % (name, name) if name in TIMES else name for name in columns)
+
+
+class Proof:
+    def __init__(self, arguments, simulator, url):
+        self.simulator, self.url = simulator, url
+        self.work = os.path.abspath(arguments.work)
+        self.output = self.work + "/out"
+        self.exporter = arguments.programs + "/pubsub-etl"
+        self.environment = dict(simulator.environment, DATABASE_URL=url)
+        self.path = self.work + "/copy.json"
+        document = harness.pipeline("copy", TOPICS)
+        document["source"]["snapshot"] = {"mode": "initial", "visibility_wait": "1s"}
+        document["sinks"] = [
+            {"type": "files", "directory": self.output},
+            {"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}", "schema": SCHEMA},
+        ]
+        document["checkpoint"]["directory"] = self.work + "/state"
+        harness.write_json(self.path, document)
+
+    def start(self, command="run"):
+        return subprocess.Popen(
+            [self.exporter, command, self.path], env=self.environment, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True)
+
+    def run(self, command="run"):
+        process = self.start(command)
+        _, log = process.communicate()
+        if process.returncode:
+            fail(command, "ended with", process.returncode, log)
+
+    def files(self, setting="SELECT 1"):
+        """The rows of the view of files, by object."""
+        connection = duckdb.connect()
+        with open(self.output + "/_views.sql", encoding="utf-8") as file:
+            connection.execute(file.read())
+        connection.execute(setting)
+        rows = connection.execute("SELECT %s FROM _freshness" % facts(FACTS)).fetchall()
+        return {row[0]: dict(zip(FACTS, row)) for row in rows}
+
+    def count_files(self, what, entity):
+        connection = duckdb.connect()
+        with open(self.output + "/_views.sql", encoding="utf-8") as file:
+            connection.execute(file.read())
+        return connection.execute('SELECT %s FROM "%s_now"' % (what, entity)).fetchone()[0]
+
+    def tables(self, setting="SELECT 1"):
+        rows = postgres.query(
+            self.url, "%s; SELECT row_to_json(v) FROM (SELECT %s FROM %s._freshness WHERE table_name NOT LIKE '%%_history') "
+            "AS v" % (setting, facts(FACTS), SCHEMA))
+        values = [json.loads(row[0]) for row in rows if row and row[0].startswith("{")]
+        return {row["entity"]: row for row in values}
+
+    def count_tables(self, what, entity):
+        return int(postgres.query(self.url, "SELECT %s FROM %s.%s_live" % (what, SCHEMA, entity.lower()))[0][0])
+
+    def expect(self, state, entities=OBJECTS, **wanted):
+        """Both views, which have to agree."""
+        files, tables = self.files(), self.tables()
+        for entity in entities:
+            ours, theirs = files[entity], tables[entity]
+            for name in ["state", "snapshot_state", "holes", "missing_ranges", "topics"]:
+                if ours[name] != theirs[name]:
+                    fail(entity, name, "in files", ours[name], "in tables", theirs[name])
+            for name, value in dict(wanted, state=state).items():
+                if ours[name] != value:
+                    fail(entity, name, "is", ours[name], "and not", value, ours)
+            for where in (ours, theirs):
+                through = where["complete_through"]
+                if (through is None) != (state == "copying"):
+                    fail(entity, "complete through", through, "when", state)
+                # The end of the run was a moment ago.
+                if through is not None and not time.time() - 120 < through < time.time():
+                    fail(entity, "is complete through", through, "at", time.time())
+            if state == "copying":
+                continue
+            if self.count_files("count(*)", entity) != self.count_tables("count(*)", entity):
+                fail("records of", entity)
+            for mark in ("stale", "partial"):
+                counts = {ours[mark], self.count_files("count(*) FILTER (_%s)" % mark, entity),
+                          self.count_tables("count(*) FILTER (WHERE _%s)" % mark, entity)}
+                if len(counts) > 1:
+                    fail(entity, mark, counts)
+            if ours["last_change"] != theirs["last_change"]:
+                fail(entity, "last change", ours["last_change"], theirs["last_change"])
+        return files
+
+    def kill_in_the_middle(self):
+        process = self.start()
+        deadline = time.time() + 300
+        while time.time() < deadline:
+            if process.poll() is not None:
+                fail("the copy ended before it was killed", process.stderr.read())
+            if self.is_reading():
+                break
+            time.sleep(0.05)
+        process.kill()
+        process.communicate()
+        files, tables = self.files(), self.tables()
+        if list(files) != OBJECTS:
+            fail("views of", list(files))
+        # Tables are created with their first rows.
+        for row in list(files.values()) + list(tables.values()):
+            if row["state"] != "copying" or row["complete_through"]:
+                fail("in the middle of a copy:", row)
+
+    def is_reading(self):
+        try:
+            states = [row["snapshot_state"] for row in self.files().values()]
+        # The views do not exist yet, or are being made.
+        except (FileNotFoundError, duckdb.Error):
+            return False
+        return states == ["reading"] * len(OBJECTS)
+
+    def prove(self, arguments):
+        self.kill_in_the_middle()
+        self.run()
+        first = self.expect("fresh", stale=0, partial=0, waiting_for_repair=0)
+        self.run()
+        second = self.expect("fresh", stale=0)
+        for entity in OBJECTS:
+            if second[entity]["complete_through"] <= first[entity]["complete_through"]:
+                fail(entity, "is not complete to a later time after a run without events")
+            if second[entity]["snapshot_at"] != first[entity]["snapshot_at"]:
+                fail(entity, "was read again")
+        for name, rows in (("files", self.files("SET VARIABLE late_after = INTERVAL 0 SECONDS")),
+                           ("tables", self.tables("SET pubsub_etl.late_after = '0 s'"))):
+            if {row["state"] for row in rows.values()} != {"late"}:
+                fail(name, "are not late after no time", rows)
+        self.simulator.post("publish?count=%d" % arguments.events)
+        self.run()
+        marked = self.expect("stale")
+        for entity in OBJECTS:
+            if not marked[entity]["stale"]:
+                fail("no gap event for", entity)
+        self.run("snapshot")
+        self.expect("fresh", stale=0, waiting_for_repair=0)
+        # A view of one object must not depend on the files of another, or on a description.
+        shutil.rmtree(self.output + "/Account")
+        self.files()
+        os.remove(self.output + "/_freshness.ndjson")
+        connection = duckdb.connect()
+        with open(self.output + "/_views.sql", encoding="utf-8") as file:
+            try:
+                connection.execute(file.read())
+                fail("a missing file went unnoticed")
+            except duckdb.Error as error:
+                if "_freshness.ndjson" not in str(error):
+                    raise
+        connection.execute('SELECT count(*) FROM "Contact_now"')
+        print(json.dumps({"objects": len(OBJECTS), "stale": {name: marked[name]["stale"] for name in OBJECTS}}))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--existing", type=int, default=1500)
+    parser.add_argument("--events", type=int, default=400)
+    arguments = parser.parse_args()
+    work = os.path.abspath(arguments.work)
+    for name in ("state", "out"):
+        shutil.rmtree(work + "/" + name, ignore_errors=True)
+    with harness.Simulator(
+        arguments.programs, work, "--seed", str(arguments.seed), "--events", "0", "--topics", ",".join(TOPICS),
+        "--existing", str(arguments.existing), "--bulk-rate", "150", "--gaps", "0.1", "--overflows", "0", "--wildcards",
+        "0",
+    ) as simulator, postgres.Cluster() as cluster:
+        cluster.make_database("warehouse")
+        Proof(arguments, simulator, cluster.url("warehouse", user=postgres.ROLE)).prove(arguments)
+
+
+if __name__ == "__main__":
+    main()
