@@ -12,6 +12,8 @@ package struct TableFinding: Sendable, Equatable {
   package var entity: String
   /// The finding and its remedy.
   package var message: String
+  /// SQL at the end of the message or in it, joined by `; `.
+  package var statements: [String] = []
   /// The run's error; nil if the run repairs the change.
   package var disposition: PostgresError.Disposition?
   package var kind = Kind.damage
@@ -105,11 +107,11 @@ extension TableCatalog {
     let views = ReportingViews(
       schema: self.configuration.schema, columns: self.configuration.columns)
     return try self.inquiring(table.entity, over: connection) { () throws(PostgresError) in
-      try views.conflict(table, over: connection).map { message in
+      try views.conflict(table, over: connection).map { view in
         [
           TableFinding(
-            entity: table.entity, message: "postgres: \(message)", disposition: nil,
-            kind: .outdatedReader)
+            entity: table.entity, message: "postgres: \(view.message)", statements: view.statements,
+            disposition: nil, kind: .outdatedReader)
         ]
       } ?? []
     }

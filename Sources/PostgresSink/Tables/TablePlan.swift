@@ -10,6 +10,8 @@ package struct TablePlan: Sendable, Equatable {
   package var refusals: [String] = []
   /// Dropped tables that the statements recreate; one sentence each.
   package var notes: [String] = []
+  /// Views that lack new values, or will after the statements, or that a run cannot update.
+  package var outdatedViews: [TableFinding] = []
   /// Fields that contract `discard` leaves out, by entity.
   package var discarded: [String: [String]] = [:]
   /// The tables that rows would be written to.
@@ -117,7 +119,9 @@ extension TableCatalog {
       let hasTables = existing.contains("_etl_table")
       var plan = try catalog.plan(layouts, over: connection)
       if existing.isSuperset(of: Bookkeeping.names) {
-        plan.notes += try catalog.outdatedReaders(over: connection).map(\.message)
+        plan.outdatedViews =
+          try catalog.outdatedReaders(over: connection) + catalog.foreignViews(over: connection)
+          + catalog.futureReaders(of: plan.renames, over: connection)
       }
       guard !plan.tables.isEmpty else { return plan }
       let views = ReportingViews(schema: configuration.schema, columns: configuration.columns)

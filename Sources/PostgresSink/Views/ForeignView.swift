@@ -6,6 +6,7 @@ struct ForeignView {
   var name: String
   /// The finding, with the statement that changes it.
   var message: String
+  var statement: String
 }
 
 extension ReportingViews {
@@ -20,12 +21,13 @@ extension ReportingViews {
     return (0..<found.rowCount).map { row in
       let name = found[row, 0] ?? ""
       let view = self.bookkeeping.qualified(name)
+      let statement = "ALTER VIEW \(view) OWNER TO \(SQLIdentifier.quoted(found[row, 2] ?? ""))"
       return ForeignView(
         name: name,
         message: "postgres: view \(view) is not up to date, and runs cannot replace it, because it "
           + "belongs to role \(SQLIdentifier.quoted(found[row, 1] ?? "")). As a superuser, run "
-          + "ALTER VIEW \(view) OWNER TO \(SQLIdentifier.quoted(found[row, 2] ?? "")); or, as its "
-          + "owner, run the statements that 'pubsub-etl plan' prints")
+          + "\(statement); or, as its owner, run the statements that 'pubsub-etl plan' prints",
+        statement: statement)
     }
   }
 
@@ -84,7 +86,8 @@ extension TableCatalog {
         }, over: connection
       ).map {
         TableFinding(
-          entity: "", message: $0.message, disposition: nil, kind: .outdatedReader)
+          entity: "", message: $0.message, statements: [$0.statement], disposition: nil,
+          kind: .outdatedReader)
       }
     }
   }

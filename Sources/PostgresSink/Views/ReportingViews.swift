@@ -404,7 +404,7 @@ package struct ReportingViews {
   /// statements that solve it; nil if it can be updated.
   func conflict(
     _ table: TableDefinition, over connection: PostgresConnection
-  ) throws(PostgresError) -> String? {
+  ) throws(PostgresError) -> OutdatedReader? {
     let change = try self.live(table, over: connection)
     guard change.fit == .other else { return nil }
     let others = try DependentView.all(
@@ -412,17 +412,17 @@ package struct ReportingViews {
     guard !others.isEmpty else { return nil }
     let lacking = LiveView(table, style: self.style, types: [:], existing: []).columns.map(\.name)
       .filter { name in !change.state.columns.contains { $0.name == name } }
-    let remedy: String
-    if let manual = DependentView.manual(others) {
-      remedy = manual
-    } else {
-      remedy = "Run " + (try self.statements(change, over: connection).joined(separator: "; "))
-    }
-    return "view \(self.bookkeeping.qualified(change.name)) cannot get the columns of its table"
-      + (lacking.isEmpty
-        ? "" : " (\(lacking.map { SQLIdentifier.quoted($0) }.joined(separator: ", ")))")
-      + " because other views depend on it: \(others.map(\.name).joined(separator: ", ")). "
-      + remedy
+    let manual = DependentView.manual(others)
+    let statements = manual == nil ? try self.statements(change, over: connection) : []
+    let columns =
+      lacking.isEmpty
+      ? "" : " (\(lacking.map { SQLIdentifier.quoted($0) }.joined(separator: ", ")))"
+    return OutdatedReader(
+      message: "view \(self.bookkeeping.qualified(change.name)) cannot get the columns of its "
+        + "table\(columns) because other views depend on it: "
+        + "\(others.map(\.name).joined(separator: ", ")). "
+        + (manual ?? "Run \(statements.joined(separator: "; "))"),
+      statements: statements)
   }
 
   /// The statements of a change, with those that drop and recreate the views that prevent it.

@@ -69,6 +69,8 @@ struct RetiredColumn {
 /// One that also reads the successor, or shows the column under its present name, was made for both.
 struct OutdatedReader {
   var message: String
+  /// SQL in the message, joined by `; `.
+  var statements: [String]
 
   /// - Parameters:
   ///   - relation: SQL name, not quoted, of the table or its live view.
@@ -111,10 +113,10 @@ struct OutdatedReader {
     for row in 0..<found.rowCount {
       let view = found[row, 2].flatMap { changed[$0] }
       let reader = view.map { "view \($0.name)" } ?? found[row, 0] ?? ""
-      var remedy =
+      var (remedy, statements) =
         try view.map { (view) throws(PostgresError) in
           try Self.remedy(view, changed, column, over: connection)
-        } ?? "Make it read \(SQLIdentifier.quoted(column.successor))"
+        } ?? ("Make it read \(SQLIdentifier.quoted(column.successor))", [])
       if column.isFilling, isFilled {
         // Statements that are executed too early show nulls, in a materialized view for good.
         remedy =
@@ -122,6 +124,7 @@ struct OutdatedReader {
           + "\(bookkeeping.qualified(ReportingViews.columnsName))): the next run, or 'pubsub-etl "
           + "snapshot', reads it for all records. When it is complete, this message has the "
           + "statements to run"
+        statements = []
       } else if column.isFilling {
         remedy =
           "Run 'pubsub-etl snapshot' first: until then the column is null for records that have "
@@ -132,7 +135,8 @@ struct OutdatedReader {
           message: "postgres: \(reader) lacks new values of field \(column.path): it reads column "
             + "\(SQLIdentifier.quoted(column.name)) of \(bookkeeping.qualified(relation)), which "
             + "has the values from before the field changed its type; new values are in "
-            + "\(SQLIdentifier.quoted(column.successor)) (\(column.newTypeName)). \(remedy)"))
+            + "\(SQLIdentifier.quoted(column.successor)) (\(column.newTypeName)). \(remedy)",
+          statements: statements))
     }
     return readers
   }
@@ -143,20 +147,22 @@ struct OutdatedReader {
   private static func remedy(
     _ view: DependentView, _ changed: [String: DependentView], _ column: RetiredColumn,
     over connection: PostgresConnection
-  ) throws(PostgresError) -> String {
+  ) throws(PostgresError) -> (message: String, statements: [String]) {
     var others: [DependentView] = []
     if view.isMaterialized {
       others = try view.dependents(over: connection).map { changed[$0.name] ?? $0 }
       if let manual = DependentView.manual([view] + others) {
-        return "\(manual). To show the new values, replace \(SQLIdentifier.quoted(column.name)) "
-          + "by \(column.cast(""))"
+        let names = "\(SQLIdentifier.quoted(column.name)) by \(column.cast(""))"
+        return ("\(manual). To show the new values, replace \(names)", [])
       }
     }
     let owners = others.isEmpty ? "the view" : "the views"
-    return "To show them, run as the owner of \(owners): "
-      + view.replacement(others).joined(separator: "; ")
-      + "; a value that cannot be converted makes a query fail, so change the expression if there "
-      + "are such values"
+    let statements = view.replacement(others)
+    return (
+      "To show them, run as the owner of \(owners): \(statements.joined(separator: "; ")); a value "
+        + "that cannot be converted makes a query fail, so change the expression if there are such "
+        + "values", statements
+    )
   }
 }
 
@@ -192,12 +198,53 @@ extension TableCatalog {
             over: connection
           ).map {
             TableFinding(
-              entity: entity, message: $0.message, disposition: nil, kind: .outdatedReader)
+              entity: entity, message: $0.message, statements: $0.statements, disposition: nil,
+              kind: .outdatedReader)
           }
         }
       }
     }
     return findings
+  }
+
+  /// Views and functions that will lack new values once the columns are renamed for fields of a new
+  /// type.
+  func futureReaders(
+    of renames: [ColumnRename], over connection: PostgresConnection
+  ) throws(PostgresError) -> [TableFinding] {
+    try self.inquiring("", over: connection) { () throws(PostgresError) in
+      var findings: [TableFinding] = []
+      for rename in renames {
+        let table = self.bookkeeping.qualified(rename.table)
+        let found = try connection.query(
+          """
+          SELECT DISTINCT coalesce('view ' || format('%I.%I', n.nspname, v.relname), \
+          pg_describe_object(d.classid, d.objid, 0)) FROM pg_catalog.pg_depend AS d \
+          JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid \
+          LEFT JOIN pg_catalog.pg_rewrite AS r ON d.classid = 'pg_catalog.pg_rewrite'::regclass \
+          AND r.oid = d.objid LEFT JOIN pg_catalog.pg_class AS v ON v.oid = r.ev_class \
+          LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid = v.relnamespace \
+          WHERE d.refclassid = 'pg_catalog.pg_class'::regclass \
+          AND d.refobjid IN (to_regclass($1), to_regclass($2)) AND a.attname = $3 \
+          AND (v.oid NOT IN (d.refobjid, coalesce(to_regclass($2), d.refobjid)) \
+          OR d.classid = 'pg_catalog.pg_proc'::regclass) ORDER BY 1
+          """,
+          [
+            table, self.bookkeeping.qualified(ReportingViews.liveName(rename.table)), rename.from,
+          ])
+        for row in 0..<found.rowCount {
+          findings.append(
+            TableFinding(
+              entity: "",
+              message: "postgres: \(found[row, 0] ?? "") will lack new values after the next run, "
+                + "which renames column \(SQLIdentifier.quoted(rename.from)) of \(table) to "
+                + "\(SQLIdentifier.quoted(rename.to)), because the field changed its type. The run "
+                + "prints the statements that update it",
+              disposition: nil, kind: .outdatedReader))
+        }
+      }
+      return findings
+    }
   }
 
   /// The object's records have been read, or are about to be.

@@ -40,9 +40,28 @@ extension PipelineStatus {
       let remarks = self.sinks.compactMap(\.remark) + [self.deadLetters.remark].compactMap { $0 }
       lines.append(("health", (["good"] + remarks).joined(separator: "; ")))
     } else {
-      lines += self.problems.map { ("problem", "\($0.kind): \($0.message)") }
+      for problem in self.problems {
+        for (index, line) in Self.lines(
+          "\(problem.kind): \(problem.message)", with: problem.statements
+        )
+        .enumerated() {
+          lines.append((index == 0 ? "problem" : "", line))
+        }
+      }
     }
     return Self.text(lines)
+  }
+
+  /// A message with each of its statements in a line, so that they can be copied.
+  ///
+  /// - Parameter statements: SQL that is in the message, joined by `; `.
+  static func lines(_ message: String, with statements: [String]) -> [String] {
+    guard let sql = message.firstRange(of: statements.joined(separator: "; ")), !sql.isEmpty else {
+      return [message]
+    }
+    let rest = message[sql.upperBound...].drop { "; ".contains($0) }
+    return [String(message[..<sql.lowerBound])] + statements.map { "\($0);" }
+      + (rest.isEmpty ? [] : [String(rest)])
   }
 
   static func text(_ lines: [(label: String, value: String)]) -> String {

@@ -22,9 +22,12 @@ struct PipelineStatus {
     var kind: String
     /// What, on which thing, what to do.
     var message: String
+    /// SQL in the message, joined by `; `.
+    var statements: [String] = []
 
-    init(_ exitCode: ExitCode, _ kind: String, _ message: String) {
+    init(_ exitCode: ExitCode, _ kind: String, _ message: String, statements: [String] = []) {
       self.init(exitCode: exitCode.rawValue, kind: kind, message: message)
+      self.statements = statements
     }
 
     init(exitCode: Int32, kind: String, message: String) {

@@ -122,8 +122,8 @@ struct OtherRoleTests {
     #expect(next.notices.count { $0.contains(named) } >= 1, "\(next.notices)")
     #expect(try sample.findings().contains { $0.contains(named) })
     #expect(
-      try TableCatalog.plan([Self.text], sample.configuration, feeder: Self.feeder).notes
-        .contains { $0.contains(named) })
+      try TableCatalog.plan([Self.text], sample.configuration, feeder: Self.feeder).outdatedViews
+        .contains { $0.message.contains(named) })
   }
 
   @Test("A view of the sink that belongs to another role is named, and the others are updated")
@@ -154,6 +154,8 @@ struct OtherRoleTests {
     idle.sink.close()
     #expect(idle.notices.count { $0.contains(statement) } == 1, "\(idle.notices)")
     #expect(try sample.findings().count { $0.contains(statement) } == 1)
+    let plan = try TableCatalog.plan([Self.wider], sample.configuration, feeder: Self.feeder)
+    #expect(plan.outdatedViews.map(\.statements) == [[statement]])
     try eye.execute(statement)
     #expect(try sample.findings() == [])
     let last = try sample.run(2)

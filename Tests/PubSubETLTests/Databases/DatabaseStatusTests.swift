@@ -105,8 +105,14 @@ struct DatabaseStatusTests {
     let found = try #require(try problem())
     #expect(found.code == 65)
     #expect(found.message.contains("view public.mine lacks new values of field Name"))
-    #expect(
-      try ConnectionCheck.askSinks(sample.configuration).last?.contains("view public.mine") == true)
+    // In a line of its own, which can be copied.
+    let statement = "CREATE OR REPLACE VIEW public.mine AS "
+    let text = try PipelineStatus.read(sample.configuration, maxAge: nil).text
+    let line = try #require(text.split(separator: "\n").first { $0.contains(statement) })
+    #expect(line.trimmingPrefix(#/ +/#).hasPrefix(statement) && line.hasSuffix(";"), "\(text)")
+    let check = try ConnectionCheck.askSinks(sample.configuration)
+    #expect(check.contains { $0.contains("view public.mine lacks new values") })
+    #expect(check.contains { $0.hasPrefix(statement) && $0.hasSuffix(";") }, "\(check)")
     try sample.query(
       "CREATE OR REPLACE VIEW public.mine AS SELECT name::text AS name FROM salesforce.opportunity")
     #expect(try problem() == nil)

@@ -36,7 +36,8 @@ extension PostgresSettings {
       guard finding.disposition == nil else {
         throw PostgresError(finding.disposition ?? .configuration, finding.message)
       }
-      lines.append("sink \(self.name): \(finding.message)")
+      lines += PipelineStatus.lines(
+        "sink \(self.name): \(finding.message)", with: finding.statements)
     }
     return lines
   }

@@ -29,6 +29,9 @@ extension PostgresSettings: PlanningSink {
   private func consequences(_ plan: TablePlan) -> [String] {
     plan.refusals.map { "sink '\(self.name)': a run would end with 65: \($0)" }
       + plan.notes.map { "sink '\(self.name)': \($0)" }
+      + plan.outdatedViews.flatMap {
+        PipelineStatus.lines("sink '\(self.name)': \($0.message)", with: $0.statements)
+      }
       + plan.discarded.sorted { $0.key < $1.key }.map { entity, fields in
         "sink '\(self.name)': contract discard: \(entity): left out for want of a column: "
           + fields.joined(separator: ", ")

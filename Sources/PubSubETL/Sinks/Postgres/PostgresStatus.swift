@@ -88,7 +88,7 @@ struct PostgresStatus: SinkStatus {
           failure.exitCode,
           finding.kind == .outdatedReader
             ? "outdated_views" : finding.disposition == nil ? "damaged_tables" : failure.reason,
-          "sink '\(self.name)': \(failure.message)"))
+          "sink '\(self.name)': \(failure.message)", statements: finding.statements))
     }
     let refused = self.refusedReads.values.reduce(0, +)
     if let tolerated = self.toleratedRefusals, refused > Int64(tolerated) {
