@@ -125,7 +125,7 @@ struct Parser {
       try self.enter()
       defer { self.depth -= 1 }
       guard !self.isSymbol(symbol == "!" ? "-" : "!") else {
-        throw self.error("'!' and '-' do not stand side by side; use parentheses")
+        throw self.error("'!' and '-' cannot be next to each other; use parentheses")
       }
       let operand = try self.unary()
       return try self.call(symbol == "!" ? "!_" : "-_", [operand], offset, over: self.height)

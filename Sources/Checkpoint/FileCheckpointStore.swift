@@ -94,9 +94,8 @@ public final class FileCheckpointStore {
     } catch {
       throw CheckpointError(
         .damaged,
-        "\(path) is not a valid checkpoint: \(error). Put back a copy of it, or move it away "
-          + "and run 'checkpoint restore --from-manifest' to restore the positions from the "
-          + "manifest of a files sink",
+        "\(path) is not a valid checkpoint: \(error). Put back a copy of it; or, with a files "
+          + "sink, move it away and restore the positions: 'checkpoint restore --from-manifest'",
         cause: error)
     }
     guard document.pipeline == paths.pipeline else {

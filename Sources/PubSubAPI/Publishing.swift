@@ -66,7 +66,8 @@ public struct PublishAnswer: Sendable, Hashable {
     guard response.schemaID.utf8.count <= Self.maxSchemaIDBytes,
       response.schemaID.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
     else {
-      throw malformed("has a schema ID of \(response.schemaID.utf8.count) bytes that is none")
+      throw malformed(
+        "has a schema ID of \(response.schemaID.utf8.count) bytes, which is not valid")
     }
     var results: [PublishResult] = []
     results.reserveCapacity(ids.count)

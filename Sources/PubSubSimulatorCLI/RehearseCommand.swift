@@ -30,7 +30,7 @@ struct RehearseCommand: AsyncParsableCommand {
   var databaseURL: String?
   @Option(help: "JSON file of faults, quotas and hidden fields, in addition to the incidents.")
   var faults: String?
-  @Option(help: "The exporter; default: pubsub-etl beside this program.")
+  @Option(help: "The exporter; default: pubsub-etl in this program's directory.")
   var program: String?
   @Option(help: "Keeps output, state and truth in this new directory; default: they are removed.")
   var work: String?

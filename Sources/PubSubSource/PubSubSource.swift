@@ -135,9 +135,9 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     let eventID = response.view.events[index].eventID
     guard response.view.with(eventID, EventLimits.isEventID) else {
       throw UndecodableEvent(
-        reason: "an event ID of \(eventID.count) bytes: "
-          + "\(EventLimits.maxEventIDByteCount) at most are taken, without U+0000; kept are its "
-          + "beginning and the SHA-256 of the whole")
+        reason: "the event ID has \(eventID.count) bytes, or contains U+0000; at most "
+          + "\(EventLimits.maxEventIDByteCount) bytes are allowed. The letter has its beginning and "
+          + "the SHA-256 of the complete ID")
     }
     return try self.decoder(response, index, topic).layout
   }
@@ -210,8 +210,9 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     guard let schema = response.schemas.find(schemaID, of: response.view) else {
       if schemaID.isEmpty { throw UndecodableEvent(reason: "the event names no schema") }
       throw UndecodableEvent(
-        reason: "a schema ID of \(schemaID.count) bytes that is none: visible ASCII, "
-          + "\(EventLimits.maxSchemaIDByteCount) bytes at most")
+        reason:
+          "the event's schema ID of \(schemaID.count) bytes is not valid: only visible ASCII, "
+          + "at most \(EventLimits.maxSchemaIDByteCount) bytes, is allowed")
     }
     let decoder = self.makeDecoder(schema, topic: topic)
     // A schema that is refused only for this response may be available for another.

@@ -182,7 +182,7 @@ struct ObjectRead: Sendable {
       await self.send(.progress(object: self.object, pass), weight: 0)
     }
     guard let id = pass.job, SOQL.isRecordID(id) else {
-      throw RESTError(.gone, "\(self.entity): the stored job is none")
+      throw RESTError(.gone, "\(self.entity): the stored Bulk job is not valid")
     }
     let job = try await self.ended(id)
     if pass.total == nil { pass.total = pass.rowCount + job.recordCount }

@@ -44,9 +44,9 @@ public actor AccessTokenProvider {
     if let verdict = self.trials.verdict {
       throw AuthError(
         .refused,
-        "\(verdict); no new token will be requested. Check that the app has the scope api, that the user "
-          + "has API Enabled, that neither app, profile nor session settings restrict this machine's "
-          + "address, and org_id")
+        "\(verdict); no new token will be requested. Check org_id, that the app has the scope api, and that "
+          + "the user has API Enabled. Neither app, profile nor session settings may restrict this "
+          + "machine's address")
     }
     self.startLogin()
     return try await self.result()

@@ -71,8 +71,8 @@ public struct JWTBearerFlow: AccessTokenFlow {
     guard abs(difference - used) > Self.harmlessSkew else {
       if refusal.concernsClock {
         refusal.message +=
-          "; the login server's clock differs from the one used here by \(abs(difference - used)) s "
-          + "only, so look for what delays or repeats requests, such as a proxy"
+          "; the login server's clock differs from the one used here by only \(abs(difference - used)) "
+          + "s; look for what delays or repeats requests, such as a proxy"
       }
       throw refusal
     }

@@ -246,8 +246,8 @@ struct LoginRule: Sendable {
     "no login service is at this address; set login_url to the org's My Domain URL, and check any "
     + "proxy in between"
   private static let assertion =
-    "check that the certificate in the app belongs to this private key and has not expired, that "
-    + "client_id and username are right, and this machine's clock"
+    "check that the certificate in the app belongs to this private key and has not expired; also "
+    + "check client_id, username and this machine's clock"
   private static let preauthorise =
     "pre-authorise the user: in the app's policies, set permitted users to admin-approved users, "
     + "select a permission set there, and assign it to the user"

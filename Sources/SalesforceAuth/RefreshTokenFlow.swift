@@ -64,9 +64,9 @@ public struct RefreshTokenFlow: AccessTokenFlow {
       if let new = reply.refreshToken, new != used {
         self.unstored.withLock { $0 = new }
         self.onNotice(
-          "the login service has replaced the refresh token, and refresh_token cannot be changed in "
-            + "its place, so the next run's login will be refused; authorize the app again, store "
-            + "the token in a file, and name it with refresh_token_file")
+          "the login service has replaced the refresh token, but this program cannot change "
+            + "refresh_token, so the next run's login will be refused; authorize the app again, "
+            + "store the token in a file, and name it with refresh_token_file")
       }
       return (try self.endpoint.token(reply.result.get()), reply.date)
     case .file(let file):

@@ -74,7 +74,7 @@ struct ParserTests {
       ("1a", 1, 2, "expected an operator, found 'a'"),
       ("if", 1, 1, "'if' is a reserved word; a column of this name is 'row.if'"),
       ("a.true", 1, 3, "expected a name after '.', found 'true'"),
-      ("!-1", 1, 2, "'!' and '-' do not stand side by side; use parentheses"),
+      ("!-1", 1, 2, "'!' and '-' cannot be next to each other; use parentheses"),
       ("{1}", 1, 3, "expected ':' after the key, found '}'"),
     ])
   func refuses(source: String, line: Int, column: Int, message: String) {

@@ -106,7 +106,7 @@ struct JWTBearerFlowTests {
     let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
     #expect(error.code == .refused)
     #expect(error.message.contains("assertion was too old"))
-    #expect(error.message.contains("differs from the one used here by 1 s only"), "\(error)")
+    #expect(error.message.contains("differs from the one used here by only 1 s"), "\(error)")
     #expect(!error.message.contains("refresh token"))
     withExtendedLifetime(peer) {}
   }

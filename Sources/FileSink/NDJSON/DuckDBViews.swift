@@ -47,32 +47,34 @@ struct DuckDBViews {
     --
     --   duckdb -init _views.sql
     --
-    -- "Opportunity" has every line, "Opportunity_now" a row for each record with its newest values.
-    -- _changed_at is the time of its last change, _read_at that of its last read. _partial: it was
-    -- never read completely, so columns without a change are null. _stale: a gap event said that it
-    -- changed, but not how. _freshness has a row for each object: up to when its files are complete, and
-    -- in which state it is: copying, stale, late or fresh.
+    -- "Opportunity" has every line. "Opportunity_now" has a row for each record with its newest
+    -- values. _changed_at is the time of its last change, _read_at that of its last read.
+    -- _partial: it was never read completely, so columns without a change are null. _stale: a gap
+    -- event reported a change without its values.
+    -- _freshness has a row for each object: up to when its files are complete, and its state:
+    -- copying, stale, late or fresh.
     --
     -- A key that is absent from a line and an explicit null both read as NULL. In an UPDATE the
     -- difference matters: list_contains(_nulled_fields, 'Amount') is true when the field was
-    -- cleared; otherwise NULL means that the event did not touch it. In a CREATE or UNDELETE NULL
+    -- cleared; otherwise NULL means that the event did not touch it. In a CREATE or UNDELETE, NULL
     -- means null.
-    -- Without the stage flatten an address is one JSON column. In an UPDATE it holds the parts that
+    -- Without the stage flatten, an address is one JSON column. In an UPDATE it holds the parts that
     -- changed, and the lists name the column; a part that was cleared is null in it.
-    -- _file is the line's file, _file_epoch and _first_ordinal are the place in the stream of that
-    -- file's first event: files of a topic in that order, and the lines of each, are the stream.
-    -- _epoch is that of the line. A line that has an _ordinal stands at that place instead, behind the
-    -- lines of its file that have a lower one or none: events that came from the dead letters, and
-    -- those of a file behind such an event. A line with _kind 'snapshot' is a record as it was read, and not an
-    -- event: _system_modstamp says how new it is. Of its file, the place is that before which the
-    -- snapshot stands: it contains every event of the files before.
-    -- _pipeline is the pipeline that wrote the file. An entity that several pipelines export here
-    -- has all their lines in its view, an event once for each of them, and a view for each pipeline
-    -- besides: "Opportunity@opps".
+    -- _file is the line's file. _file_epoch and _first_ordinal are the position in the stream of
+    -- that file's first event. Files of a topic in that order, and the lines of each, are the stream.
+    -- _epoch is the line's epoch. A line that has an _ordinal belongs at that position instead,
+    -- after the lines of its file that have a lower ordinal or none. Such lines came from dead
+    -- letters, or from a file after them.
+    -- A line with _kind 'snapshot' is a record as it was read, and not an event: _system_modstamp
+    -- says how new it is. The position of its file is the place before which the snapshot belongs:
+    -- it contains every event of the files before.
+    -- _pipeline is the pipeline that wrote the file. If several pipelines export an entity here, its
+    -- view has the lines of all, so an event appears once for each of them. Each pipeline also has a
+    -- view of its own: "Opportunity@opps".
     -- A value that the column's type cannot hold, such as a date after the year 294246, reads as
     -- NULL; the file has it as text.
-    -- A view without files is empty. DuckDB makes no view of a pattern that no file matches, so each
-    -- pattern also matches an empty file in a hidden directory, such as .pportunity for Opportunity.
+    -- A view without files is empty. DuckDB cannot create a view if no file matches its pattern. So
+    -- each pattern also matches an empty file in a hidden directory (.pportunity for Opportunity).
 
     """
 

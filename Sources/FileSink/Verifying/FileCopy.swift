@@ -199,8 +199,7 @@ private struct FileReader {
       throw FileSinkError(
         .inconsistent,
         "\(file.lines.path)\(fault.line > 0 ? " line \(fault.line)" : ""): \(fault.reason); put "
-          + "back a copy of the file, 'verify --checksums' names all that are not as they were "
-          + "written")
+          + "back a copy of the file; 'verify --checksums' names all files that were changed")
     } catch let error as FileSystemError where error.code == ENOENT {
       if let finalPath = file.finalPath {
         // The file was finished in the meantime, and nothing of it has been read.
@@ -212,9 +211,8 @@ private struct FileReader {
       }
       throw FileSinkError(
         .lostOutput,
-        "\(file.lines.path) is missing, so what the files say of its records is not known; put it "
-          + "back, or run 'pubsub-etl snapshot --accept-missing', which reads all records again and makes up "
-          + "for it",
+        "\(file.lines.path) is missing, so the state of its records cannot be determined; put it "
+          + "back, or run 'pubsub-etl snapshot --accept-missing', which reads all records again",
         cause: error)
     }
   }

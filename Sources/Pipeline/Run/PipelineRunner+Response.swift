@@ -182,8 +182,8 @@ extension PipelineRunner {
       throw SourceFailure(
         .invalidReplay, reason: "stores_apart",
         "\(self.topics[topic].topic.name): one sink holds events up to replay ID "
-          + "\(error.last), but the service did not send that event again among the "
-          + "\(error.passedCount) events after another sink's position; begin a new epoch of "
+          + "\(error.last), and another sink lacks some of them. The service did not send that event "
+          + "again among the next \(error.passedCount) events; begin a new epoch of "
           + "all sinks with 'pubsub-etl checkpoint set'")
     }
   }

@@ -68,7 +68,7 @@ struct CastTarget {
     self.falseTexts = texts.1 ?? self.falseTexts
     self.reportUseless(object)
     if let both = self.trueTexts.first(where: self.falseTexts.contains) {
-      object.report("false", "'\(both)' is listed as true as well")
+      object.report("false", "'\(both)' is also listed as true")
     }
   }
 

@@ -39,7 +39,7 @@ public final class Rename: ConfiguredTransform {
       } else if let other = newNames.first(where: { $0.value == newName })?.key {
         members.report(
           member.name,
-          "'\(other)' is renamed to '\(newName)' as well; choose different names")
+          "'\(other)' is also renamed to '\(newName)'; choose different names")
       }
       newNames[member.name] = newName
     }

@@ -153,8 +153,8 @@ struct CastConversion {
       magnitude < Self.power(precision)
     else {
       return .failed(
-        "the value does not fit into \(self.target.name): it has too many digits, or digits behind "
-          + "the point that would be lost (see \"rounding\")")
+        "the value does not fit into \(self.target.name): it has too many digits, or decimal "
+          + "places that would be lost (see \"rounding\")")
     }
     let value = number.isNegative ? -Int128(magnitude) : Int128(magnitude)
     // The fewest bytes that keep the sign.
@@ -191,7 +191,7 @@ struct CastConversion {
     if self.target.falseTexts.contains(where: { buffer.bytes.elementsEqual($0.utf8) }) {
       return .number(0)
     }
-    return .failed("the value is none of the texts for true and false")
+    return .failed("the value is not one of the texts for true and false")
   }
 
   // MARK: Dates and times

@@ -85,7 +85,7 @@ package struct Bookkeeping: Sendable {
         epoch int not null, missing_from timestamptz, noted_at timestamptz not null default now(),
         reason text not null, repaired_at timestamptz
         """,
-      comment: "Stretches of topics whose events were lost, and when all records were read since"),
+      comment: "Parts of topics whose events were lost, and when all records were read again"),
     Table(
       name: RefusedReads.tableName,
       columns: """

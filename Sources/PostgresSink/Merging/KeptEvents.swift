@@ -39,7 +39,7 @@ final class KeptEvents {
       """
       CREATE TABLE \(name) (\(columns.joined(separator: ", "))); \
       CREATE INDEX ON \(name) (_record_id, _event_id); \
-      COMMENT ON TABLE \(name) IS 'Events since the snapshot under way began'
+      COMMENT ON TABLE \(name) IS 'Events since the current snapshot began'
       """)
   }
 

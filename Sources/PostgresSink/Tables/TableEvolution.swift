@@ -107,8 +107,8 @@ struct TableEvolution {
       throw PostgresError(
         .configuration,
         "postgres: table \(table.qualifiedName) holds \(table.registeredKind ?? "") rows of "
-          + "\(entity) and cannot hold \(table.kind.rawValue) rows of \(self.mapping.entity) as "
-          + "well; set tables.\(table.kind.rawValue) so that each has its own table")
+          + "\(entity) and cannot also hold \(table.kind.rawValue) rows of \(self.mapping.entity); "
+          + "set tables.\(table.kind.rawValue) so that each has its own table")
     }
     if let feeder, let topic, let feed = table.feed,
       let conflict = feeder.conflict(table.qualifiedName, fedBy: feed, topic: topic)

@@ -76,7 +76,7 @@ package struct TableFeeder: Sendable, Equatable {
       return PostgresError(
         .configuration,
         "postgres: table \(table) has received the events of topic \(feed.topic) so far; with "
-          + "\(topic) it would store twice what both topics deliver. Give the sink another "
+          + "\(topic), events that both topics deliver would be stored twice. Give the sink another "
           + "schema or other names in \"tables\", or continue in the same table with 'run "
           + "--take-over'")
     }

@@ -110,7 +110,7 @@ extension TableState {
     return PostgresError(
       .configuration,
       "postgres: column \(column) of table \(self.qualifiedName) is NOT NULL without a "
-        + "default, and this program does not write it, so every row would be refused; run "
+        + "default. This program does not write it, so every row would be refused; run "
         + "ALTER TABLE \(self.qualifiedName) ALTER COLUMN \(column) DROP NOT NULL, or SET "
         + "DEFAULT …")
   }
@@ -124,9 +124,9 @@ extension TableState {
     let column = SQLIdentifier.quoted(found.name)
     return PostgresError(
       .configuration,
-      "postgres: column \(column) of table \(self.qualifiedName) was made NOT NULL, but "
-        + "deletions, gap events and incomplete records have no value for it, so their rows are "
-        + "refused; run ALTER TABLE \(self.qualifiedName) ALTER COLUMN \(column) DROP NOT NULL")
+      "postgres: column \(column) of table \(self.qualifiedName) was made NOT NULL, so rows "
+        + "without a value for it are refused: deletions, gap events and incomplete records; run ALTER TABLE \(self.qualifiedName) ALTER COLUMN \(column) DROP NOT NULL"
+    )
   }
 
   /// A column of the bookkeeping that has another name in the table now.

@@ -26,8 +26,8 @@ struct OrgChange {
 
   /// The message of exit code 65 for another org and for another stream.
   static let remedy =
-    "An org that Salesforce moves to another instance keeps its ID, though its instance URL may change and "
-    + "its replay IDs may start again; a sandbox that is refreshed gets another ID. If it is not the org you "
+    "If Salesforce moves an org to another instance, its ID stays, but its instance URL may change and "
+    + "its replay IDs may start again. A sandbox that is refreshed gets another ID. If it is not the org you "
     + "want, correct the login. To accept it, run 'pubsub-etl checkpoint accept-org FILE': all topics "
     + "begin a new epoch where the pipeline file's 'start' says, and with --snapshot the next run reads all "
     + "records again"
@@ -132,8 +132,8 @@ struct OrgChange {
       lines.append(
         (
           "attention",
-          "of a record that both orgs have (a copied sandbox), a row with a later change in the old org "
-            + "stays, also after --snapshot; for a clean copy, give the postgres sink a new name and schema with "
+          "if both orgs have a record (a copied sandbox) and the old org changed it later, the old row "
+            + "stays, even after --snapshot; for a clean copy, give the postgres sink a new name and schema with "
             + "\"start\": \"now\" in the pipeline file"
         ))
     }

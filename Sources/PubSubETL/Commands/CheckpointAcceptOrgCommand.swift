@@ -9,16 +9,22 @@ struct CheckpointAcceptOrgCommand: AsyncParsableCommand {
     commandName: "accept-org",
     abstract: "Accepts another org, or a stream that has started again.",
     discussion: """
-      For a run that stopped (65) because the login is for another org than the stored positions, as \
-      after the refresh of a sandbox, or because the stream is not the one that was exported. Logs \
-      in, and has every topic begin a new epoch of that org: the next run begins where 'start' of the \
-      pipeline file says. Files and rows of the old org stay; new files have the new epoch in their \
+      Use it after a run stopped with 65 for one of two reasons. Either the login is for another org \
+      than the stored positions, for example because a sandbox was refreshed. Or the stream is not \
+      the one that was exported. Logs in, and begins a new epoch of that org for every topic: the \
+      next run begins where 'start' of the pipeline file says. Files and rows of the old org stay; new files have the new epoch in their \
       names. Until all records are read again the tables lack what the org held before, and _freshness \
       counts a missing range. The change is recorded in <name>.journal.ndjson next to the checkpoint and \
       in _etl_journal of each database. Safe to run again if it was interrupted.
 
       """ + CheckpointCommand.exitCodes
-        + " Also 64 where no records can be read; 69 and 77 for the login.")
+        + """
+           Also 64 where no records can be read; 69 and 77 for the login.
+
+        EXAMPLES:
+          pubsub-etl checkpoint accept-org opps.json              only its events
+          pubsub-etl checkpoint accept-org opps.json --snapshot   all its records, too
+        """)
 
   @OptionGroup var options: PipelineOptions
 
@@ -36,7 +42,7 @@ struct CheckpointAcceptOrgCommand: AsyncParsableCommand {
       where topic.start == nil && configuration.source.managed == nil {
         throw RunFailure(
           .configuration, reason: "no_start",
-          "\(topic.name): the pipeline file has no 'start', so the new epoch would begin nowhere; add "
+          "\(topic.name): the pipeline file has no 'start', so the new epoch has no starting position; add "
             + "\"start\": \"earliest\" or \"latest\" to the source")
       }
       let credentials = OrgCredentials(configuration.source.org, secrets: configuration.secrets)

@@ -19,7 +19,13 @@ struct CheckpointRestoreCommand: AsyncParsableCommand {
       database get an event twice. If a new epoch begins, the database begins it too and skips \
       the rows that it already has.
 
-      """ + CheckpointCommand.exitCodes)
+      """ + CheckpointCommand.exitCodes + """
+
+
+        EXAMPLES:
+          pubsub-etl checkpoint restore opps.json --from-manifest
+          pubsub-etl checkpoint restore opps.json --from-manifest --yes   do not ask
+        """)
 
   @OptionGroup var options: PipelineOptions
 

@@ -15,7 +15,13 @@ struct CheckpointSetCommand: AsyncParsableCommand {
       the checkpoint. The databases of postgres sinks get the same position, in one transaction \
       with a line in _etl_journal; the history skips the rows that it already has.
 
-      """ + CheckpointCommand.exitCodes)
+      """ + CheckpointCommand.exitCodes + """
+
+
+        EXAMPLES:
+          pubsub-etl checkpoint set leads.json --topic /data/LeadChangeEvent --earliest
+          pubsub-etl checkpoint set leads.json --topic /data/LeadChangeEvent --latest
+        """)
 
   @OptionGroup var options: PipelineOptions
 

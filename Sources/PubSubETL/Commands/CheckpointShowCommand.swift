@@ -12,7 +12,13 @@ struct CheckpointShowCommand: AsyncParsableCommand {
       Shows the positions in the checkpoint and those that the databases of postgres sinks store \
       with the rows.
 
-      """ + CheckpointCommand.exitCodes)
+      """ + CheckpointCommand.exitCodes + """
+
+
+        EXAMPLES:
+          pubsub-etl checkpoint show opps.json          for people
+          pubsub-etl checkpoint show opps.json --json   for programs
+        """)
 
   @OptionGroup var options: PipelineOptions
 

@@ -12,15 +12,15 @@ struct EvalCommand: ParsableCommand {
       Prints one line of JSON, such as {"type": "int", "value": 42}. Types: null, bool, int, uint, \
       double, string, bytes (value in base64), timestamp (ISO 8601), duration ("3.5s"), list, map, \
       type.
+      Exit codes: 0 done; 64 command line, or the expression has a mistake: syntax, unknown name, \
+      wrong type, or unsupported parts of CEL; 65 no value for this row, such as a division by zero; \
+      74 standard output cannot be written.
 
+      EXAMPLES:
         pubsub-etl eval '1 + 2'
         pubsub-etl eval "StageName == 'Closed Won' && Amount >= 1000" \\
           --row '{"StageName": "Closed Won", "Amount": 1200.5}'
         echo 'row.Name.startsWith("A")' | pubsub-etl eval - --row '{"Name": "Acme"}'
-
-      Exit codes: 0 done; 64 command line, or the expression has a mistake: syntax, unknown name, \
-      wrong type, or unsupported parts of CEL; 65 no value for this row, such as a division by zero; \
-      74 standard output cannot be written.
       """)
 
   // An expression may begin with a minus sign.

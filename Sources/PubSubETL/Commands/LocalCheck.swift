@@ -57,7 +57,7 @@ enum LocalCheck {
     let dropped = Self.droppedFields(configuration)
     if configuration.deadLetter.payload == .full, !dropped.isEmpty {
       warnings.append(
-        "attention: dead letters hold whole events, with what the stage 'drop' removes ("
+        "attention: dead letters hold complete events, with what the stage 'drop' removes ("
           + "\(dropped.joined(separator: ", "))); set dead_letter.payload to \"sealed\" or \"none\" "
           + "if it must not be stored")
     }

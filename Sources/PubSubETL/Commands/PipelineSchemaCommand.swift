@@ -5,7 +5,11 @@ import ArgumentParser
 struct PipelineSchemaCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pipeline-schema",
-    abstract: "Prints the JSON Schema of pipeline files, for editors.")
+    abstract: "Prints the JSON Schema of pipeline files, for editors.",
+    discussion: """
+      EXAMPLES:
+        pubsub-etl pipeline-schema > pipeline.schema.json
+      """)
 
   @Flag(help: "Print the page PipelineReference.md instead.")
   var reference = false

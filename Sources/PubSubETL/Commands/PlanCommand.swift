@@ -12,8 +12,8 @@ struct PlanCommand: AsyncParsableCommand {
       "Prints the columns that a run would mask, and the DDL that it would execute. Changes nothing.",
     discussion: """
       Logs in, gets the current schema of every topic, compares it with the tables, and prints \
-      SQL for psql on standard output; remarks go to standard error, among them the fields that \
-      a copy cannot have. Columns that the stage 'mask' hides come first, as comments of SQL: object, \
+      SQL for psql on standard output. Remarks go to standard error: fields that a copy cannot have, \
+      and views that lack new values or will lack them after the next run. Columns that the stage 'mask' hides come first, as comments of SQL: object, \
       column, method, stage, and whether the file names the column or the org classifies it. With contract freeze, these are the statements to run before the next \
       run. Events from before a schema change may need more columns, and the schemas of a channel's \
       events are not known until they arrive.
@@ -23,7 +23,7 @@ struct PlanCommand: AsyncParsableCommand {
       login, topic or database refused; 78 mistakes in the file, or tables that do not fit.
 
       EXAMPLES:
-        pubsub-etl plan opps.json                             columns that a run masks
+        pubsub-etl plan opps.json                             what a run masks
         pubsub-etl plan opps-postgres.json | psql -1 "$URL"   make the tables
       """)
 

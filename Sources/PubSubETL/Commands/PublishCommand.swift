@@ -17,16 +17,13 @@ struct PublishCommand: AsyncParsableCommand {
       Each line of the input is a JSON object with the fields of one event. CreatedDate and \
       CreatedById are filled in if they are missing. The schema comes from the service; a member that \
       it does not have is a mistake.
-
-        pubsub-etl publish --org org.json --topic /event/Order_Event__e < events.ndjson
-
       Prints one line per event, in the order of the input: {"line": 1, "id": "...", "status": \
       "published", "replay_id": "..."}. Other statuses: "refused" (not published; "error" says why), \
       "unknown" (sent, but no answer came: published or not), "not_sent", and "valid" with --dry-run.
       Publishing is not idempotent. Events that certainly were not published are sent again: the \
       connection failed, the service refused the call, or the schema changed. An event that may have \
-      been published is reported as "unknown" and is not sent again, unless --repeat-unknown is given: \
-      the repetition has the same event ID, by which consumers can drop it. Events that are sent again \
+      been published is reported as "unknown" and is not sent again. With --repeat-unknown it is sent \
+      again with the same event ID, so that consumers can drop the repetition. Events that are sent again \
       may arrive after later ones.
       The first SIGINT, SIGTERM or SIGHUP shuts down cleanly: it sends nothing more and waits up to \
       30 s for pending answers. Lines after the last result were not read.
@@ -34,6 +31,9 @@ struct PublishCommand: AsyncParsableCommand {
       were refused; 69 the service or the login was unavailable, or events have no answer; 70 a defect \
       of this program; 74 results cannot be written; 75 try again: an allowance is used up, or a signal; \
       77 login, permission or topic refused; 78 mistakes in the org file, or a TLS identity.
+
+      EXAMPLES:
+        pubsub-etl publish --org org.json --topic /event/Order__e < events.ndjson
       """)
 
   @Option(help: "Topic of a platform event, for example /event/Order_Event__e.")

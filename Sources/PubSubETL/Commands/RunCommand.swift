@@ -13,8 +13,8 @@ struct RunCommand: AsyncParsableCommand {
       end with --follow. On a terminal, a live line \
       shows events, rate and newest change, and a summary remains. A run that finds nothing new \
       takes run.quiet plus 2 s.
-      With --dry-run, prints what the pipeline makes of a few real events, after each stage and for \
-      each sink, as text on a terminal and as NDJSON otherwise. Nothing is stored; the exit code is 65 \
+      With --dry-run, shows a few real events before and after each stage, and what each sink would \
+      get. The output is text on a terminal and NDJSON otherwise. Nothing is stored; the exit code is 65 \
       if an event would be a dead letter.
       Exit codes: 0 done, or --max-duration while records arrived; 64 command line; 65 data or position: an unusable replay ID, lost \
       state, too many dead letters, or anything named in run.fail_on; 69 service, login or \

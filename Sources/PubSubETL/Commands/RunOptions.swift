@@ -126,7 +126,7 @@ struct RecoveryOptions: ParsableArguments {
 
   @Flag(
     help:
-      "Continue without finished files that are missing or changed, and without the rows of tables that were dropped and cannot be rebuilt (new tables are created)."
+      "Continue without finished files that are missing or changed. Create dropped tables again, without rows that cannot be rebuilt."
   )
   var acceptMissing = false
 
@@ -146,9 +146,9 @@ struct RunOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Write a JSON report of the run to a file, a FIFO or a device, or to standard output with -, "
-        + "unless a sink writes there. An earlier report is replaced; any other file, and a symbolic "
-        + "link, is refused.",
+      "Write a JSON report of the run to a file, a FIFO or a device. With - it goes to standard "
+        + "output, unless a sink writes there. An earlier report is replaced; any other file, and a "
+        + "symbolic link, is refused.",
       valueName: "file"),
     completion: .file())
   var report: String?

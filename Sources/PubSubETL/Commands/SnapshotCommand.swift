@@ -7,7 +7,7 @@ struct SnapshotCommand: AsyncParsableCommand {
     abstract: "Reads every record of the pipeline's objects again, and exports events meanwhile.",
     discussion: """
       For tables and files that have changes only, after a restore of the database, or to find \
-      deletions that gave no event (in tables). Runs the whole pipeline until every record has been \
+      deletions without an event (in tables). Runs the complete pipeline until every record has been \
       read and the stream is caught up. Needs a postgres or a files sink. If it is stopped, the next \
       run resumes it. With --max-duration, 'status' shows what is missing.
       Exit codes: those of run; 64 also for an object that the pipeline does not have, and for a \
@@ -92,10 +92,13 @@ struct RepairCommand: AsyncParsableCommand {
     commandName: "repair",
     abstract: "Reads records again that events have left incomplete or wrong.",
     discussion: """
-      What every run does with "repair": {"mode": "auto"}, also where it is off: a run of the \
-      pipeline that ends when nothing can be repaired any more. Records whose last event came less \
-      than a minute ago wait for the next run.
+      Does what a run does with "repair": {"mode": "auto"}, even if the pipeline turns it off. It \
+      ends when nothing more can be repaired. Records whose last event came less than a minute ago \
+      wait for the next run.
       Exit codes: those of run; 64 also without a postgres sink.
+
+      EXAMPLES:
+        pubsub-etl repair sales.json
       """)
 
   @OptionGroup var options: RunOptions

@@ -13,9 +13,9 @@ struct StatusCommand: AsyncParsableCommand {
       Checks that the newest 100 finished files exist and have the right size; with --verify, \
       reads all files and compares their SHA-256 with the manifest.
       Exit codes, for monitors: 0 all is well; 65 more dead letters are waiting than \
-      dead_letter.max allows, the checkpoint or a database's position is lost or damaged, \
-      finished files are lost or changed, a position was last confirmed more than 48 h ago (the \
-      service keeps 72 h), or a view lacks the new values of a converted field; 75 never run, the last commit is older than --max-age, \
+      dead_letter.max allows; 65 the checkpoint or a database's position is lost or damaged; \
+      65 finished files are lost or changed; 65 a position was last confirmed more than 48 h ago \
+      (the service keeps 72 h); 65 a view lacks the new values of a converted field; 75 never run, the last commit is older than --max-age, \
       or the last run was killed; the exit code of the last run if it failed and none is in \
       progress; 69 a database is unavailable, 77 it refuses access; 64 command line, 78 mistakes \
       in the file. If there are several problems, the first one shown counts.

@@ -8,7 +8,7 @@ struct TestCommand: ParsableCommand {
     commandName: "test",
     abstract: "Runs the test cases stored next to pipeline files. Needs no org, stores nothing.",
     discussion: """
-      opps.test.json beside opps.json holds cases: events in JSON by their Avro schema, and the \
+      opps.test.json, next to opps.json, holds cases: events in JSON by their Avro schema, and the \
       lines that each sink is expected to write. The events pass the decoder, the stages and the \
       encoders that a run has. Variables of the pipeline file come from "environment" in the test \
       file, never from the process.

@@ -27,8 +27,8 @@ struct VerifyCommand: AsyncParsableCommand {
       Exit codes: 0 equal; 64 command line, no such sink or object, or --repair without tables; 65 \
       drift, or files that are damaged, missing or in no manifest; 69 service or database \
       unavailable, or no progress; 74 a file cannot be read; 75 try again: the copy is not complete \
-      yet, some of it is known to differ or was not judged, quota, or another run holds the database and --repair is given; 77 \
-      login, object or database refused; 78 mistakes in the file, tables that do not fit, or \
+      yet, or parts of it are known to differ or could not be judged; 75 quota, or --repair while \
+      another run holds the database; 77 login, object or database refused; 78 mistakes in the file, tables that do not fit, or \
       stages that remove columns needed to merge changes. With --repair, 65 means that there was \
       drift, and a repair that fails has the exit code of run.
 

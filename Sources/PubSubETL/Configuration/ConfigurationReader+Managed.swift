@@ -11,9 +11,9 @@ extension ConfigurationReader {
     guard let record = ManagedSubscription.Record(text) else {
       reader.report(
         "managed",
-        "expected the developer name of a ManagedEventSubscription (letters, digits and single "
-          + "underscores, a letter first, 80 characters at most) or its record ID (15 or 18 letters "
-          + "and digits, a digit first)")
+        "expected the developer name or record ID of a ManagedEventSubscription. A name has letters, "
+          + "digits and single underscores, begins with a letter, and has at most 80 characters; an "
+          + "ID has 15 or 18 letters and digits and begins with a digit")
       return nil
     }
     if topics.count > 1 {

@@ -13,7 +13,13 @@ struct DeadLettersDropCommand: AsyncParsableCommand {
       and the journal in the state directory record who dropped them, and when. In a database, \
       their records stay marked until they are read again.
 
-      """ + DeadLettersCommand.exitCodes)
+      """ + DeadLettersCommand.exitCodes + """
+
+
+        EXAMPLES:
+          pubsub-etl dead-letters drop opps.json ID      one letter, after a question
+          pubsub-etl dead-letters drop opps.json --all   all that are waiting
+        """)
 
   @OptionGroup var options: PipelineOptions
 

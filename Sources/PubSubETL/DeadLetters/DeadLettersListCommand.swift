@@ -8,11 +8,18 @@ struct DeadLettersListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "Lists dead letters. Safe while a run is in progress.",
     discussion: """
-      A line for each letter that is waiting: ID, time, kind, sink, and reason. The kind is \
-      undecodable (the event could not be decoded), unprocessable (a stage of the pipeline could not \
-      process it) or refused (a sink, or a stage of its own, has not taken it).
+      Prints a line for each letter that is waiting: ID, time, kind, sink, and reason. Three kinds \
+      exist. undecodable: the event could not be decoded. unprocessable: a stage of the pipeline \
+      could not process it. refused: a sink, or a stage of that sink, did not accept it.
 
-      """ + DeadLettersCommand.exitCodes)
+      """ + DeadLettersCommand.exitCodes + """
+
+
+        EXAMPLES:
+          pubsub-etl dead-letters list opps.json                    all waiting ones
+          pubsub-etl dead-letters list opps.json --reason refused   what a sink refused
+          pubsub-etl dead-letters list opps.json --since 24h        the newest
+        """)
 
   @OptionGroup var options: PipelineOptions
   @OptionGroup var filter: DeadLetterFilterOptions
@@ -81,10 +88,15 @@ struct DeadLettersExportCommand: AsyncParsableCommand {
     commandName: "export",
     abstract: "Writes dead letters with their payloads as NDJSON. Safe while a run is in progress.",
     discussion: """
-      Payloads that are sealed are opened with dead_letter.key and dead_letter.old_keys. A letter that \
-      cannot be opened is named on standard error, and left out; the exit code is then 65.
+      Opens sealed payloads with dead_letter.key and dead_letter.old_keys. Names each letter that \
+      it cannot open on standard error, and leaves it out; the exit code is then 65.
 
-      """ + DeadLettersCommand.exitCodes)
+      """ + DeadLettersCommand.exitCodes + """
+
+
+        EXAMPLES:
+          pubsub-etl dead-letters export opps.json > letters.ndjson
+        """)
 
   @OptionGroup var options: PipelineOptions
   @OptionGroup var filter: DeadLetterFilterOptions

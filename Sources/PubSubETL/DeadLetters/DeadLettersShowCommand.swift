@@ -10,10 +10,17 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show", abstract: "Shows a dead letter as JSON. Safe while a run is in progress.",
     discussion: """
-      With --payload, logs in, asks for the event's schema, and prints the event's lines as a files \
-      sink would have them, after the stages of the pipeline, or why the event cannot be decoded.
+      With --payload, logs in, requests the event's schema, and runs the stages of the pipeline. \
+      Then it prints the event's lines as a files sink would write them. If the event cannot be decoded, it \
+      prints the reason.
 
-      """ + DeadLettersCommand.exitCodes)
+      """ + DeadLettersCommand.exitCodes + """
+
+
+        EXAMPLES:
+          pubsub-etl dead-letters show opps.json ID             why it is a dead letter
+          pubsub-etl dead-letters show opps.json ID --payload   also the event's lines
+        """)
 
   @OptionGroup var options: PipelineOptions
 

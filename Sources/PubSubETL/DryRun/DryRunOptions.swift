@@ -11,7 +11,7 @@ struct DryRunOptions: ParsableArguments {
   @Flag(
     help: ArgumentHelp(
       "Show what the pipeline makes of a few real events, before and after each stage. Stores and "
-        + "writes nothing, and works beside a running pipeline. Delivered events count against "
+        + "writes nothing. Safe while a run is in progress. Delivered events count against "
         + "the org's daily allowance: \(Self.standardCount) at most, or as many as --max-events "
         + "says, up to \(Self.maxCount)."))
   var dryRun = false

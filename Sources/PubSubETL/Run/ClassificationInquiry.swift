@@ -96,7 +96,7 @@ final class ClassificationInquiry: Sendable {
     guard SOQL.isName(entity) else {
       throw RunFailure(
         .data, reason: "classification",
-        "the classification of an object with an unusable name cannot be asked for")
+        "the classification of an object with an unusable name cannot be read")
     }
     let answer = try await self.patiently(entity) { try await self.ask(entity) }
     let changed = self.known.learn(

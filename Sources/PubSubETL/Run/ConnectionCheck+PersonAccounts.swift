@@ -45,8 +45,8 @@ extension ConnectionCheck {
   /// - Returns: nil if everything is there.
   static func personAccounts(_ topic: SourceConfiguration.Topic, isSelected: Bool) -> String? {
     let effect =
-      "warning: this org has person accounts, and fields such as PersonEmail and those that end with "
-      + "__pc are kept up to date only if the changes of contacts are captured too"
+      "warning: this org has person accounts; their contact fields (PersonEmail, those that end with "
+      + "__pc, and others) stay up to date only if changes of contacts are captured, too"
     if !isSelected {
       return "\(effect); select Contact under Change Data Capture in Setup"
         + (topic.isChannel ? "" : ", and add \(Self.contactTopic) to source.topic")

@@ -19,7 +19,7 @@ struct OrgAllowance: Sendable, Equatable {
     guard let limit = try await client.limits()[Self.name], limit.max >= 0 else {
       throw RunFailure(
         .refused, reason: "allowance_unknown",
-        "the org's limits do not have \(Self.name)")
+        "the org does not report the limit \(Self.name)")
     }
     return OrgAllowance(max: limit.max, remaining: limit.remaining)
   }

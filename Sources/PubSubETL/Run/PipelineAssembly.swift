@@ -128,7 +128,7 @@ struct PipelineAssembly {
         logger.warning(
           """
           the managed subscription stored replay ID \(stored) when it was asked to store \(asked); the \
-          position stored here counts, and the export goes on
+          position stored here counts, and the export continues
           """)
       }
     }

@@ -330,7 +330,7 @@ final class PipelineRun {
     }
     self.log.schemasFetched()
     if let inquiry, case let layouts = planned.inputs {
-      try await Self.within(deadline, "the org had said how fields are classified") {
+      try await Self.within(deadline, "the org had reported how fields are classified") {
         try await inquiry.prepare(layouts)
       }
     }

@@ -38,10 +38,10 @@ struct RunFailure: Error {
         "\(error.topic): the first change after the stored position was committed at "
           + "\(UTCTime.timestamp(milliseconds: error.committedAt)), more than an hour before the newest "
           + "exported one (\(UTCTime.timestamp(milliseconds: error.exportedAt))): this is another stream "
-          + "than the one that was exported. Nothing of it was written. \(OrgChange.remedy). If it is the "
+          + "than the one that was exported. None of its events was written. \(OrgChange.remedy). If it is the "
           + "same stream, and only the times of its events went back, continue after the last exported "
-          + "event with 'pubsub-etl checkpoint set FILE --topic \(error.topic) --replay-id', and the replay "
-          + "ID that 'checkpoint show' prints")
+          + "event: 'checkpoint show' prints its replay ID; give it to 'pubsub-etl checkpoint set FILE "
+          + "--topic \(error.topic) --replay-id'")
     case let error as CheckpointError:
       let (code, reason): (ExitCode, String) =
         switch error.code {

@@ -111,7 +111,7 @@ final class RunLog {
     case .readAll(let entity, let rows):
       self.logger.notice("snapshot of \(entity) complete: \(Phrase.count(rows, "record"))")
     case .notRepaired(let entity, let reason):
-      self.logger.warning("records of \(entity) that are not right were not read again: \(reason)")
+      self.logger.warning("could not re-read the incorrect records of \(entity): \(reason)")
     case .unreadable(let entity, let recordID, let reason):
       self.unreadableCount += 1
       // The report counts all of them, and databases list them.

@@ -158,9 +158,9 @@ struct StartingPositions: Equatable {
       "the database of sink '\(keeper.name)' has no position of this pipeline, but "
         + (keeper.newestEpoch != nil ? "rows of its topics" : "had one before")
         + "; if 'url' or 'schema' of the sink was changed, change it back, or copy the tables there "
-        + "with '_etl_checkpoint'; or put that table back; or begin a new epoch with "
-        + "'run --accept-reset', which reads the topics from 'start' and skips rows that are already "
-        + "there")
+        + "with '_etl_checkpoint'. Or put that table back. Or begin a new epoch with "
+        + "'run --accept-reset': it reads the topics from 'start' and skips rows that exist already"
+    )
   }
 
   private static func newSink(_ name: String, _ addition: String = "") -> RunFailure {

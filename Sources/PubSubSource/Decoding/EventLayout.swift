@@ -59,7 +59,7 @@ struct EventLayout: Sendable {
     }
     guard case .record(let fields) = schema[schema.root].kind,
       let name = schema[schema.root].name?.name
-    else { throw mistake("the schema of an event is a record, this one is none") }
+    else { throw mistake("the event's schema is not a record") }
 
     let isChangeEvent: Bool
     do throws(HeaderFault) {

@@ -38,7 +38,7 @@ public struct EventEncoder {
       throw mistake("\(error)", cause: error)
     }
     guard case .record(let fields) = schema[schema.root].kind else {
-      throw mistake("the schema of an event is a record, this one is none")
+      throw mistake("the event's schema is not a record")
     }
     self.schemaID = schemaID ?? schema.serviceID ?? "schema"
     self.datum = DatumEncoder(

@@ -439,7 +439,7 @@ extension TopicStream {
 
   private func description(of detour: ManagedState.Detour?) -> String {
     switch detour?.cause {
-    case .flood: return "brings more events than were asked for"
+    case .flood: return "brings more events than were requested"
     case .contradiction: return "brings an event that Subscribe does not"
     case .elsewhere, nil: break
     }

@@ -124,8 +124,8 @@ extension PubSubError {
     var error = self
     error.message +=
       "; new tokens are refused, too; check org_id, the instance URL and the user's "
-      + "permissions, that the app has the scope api, and whether the org's session settings lock "
-      + "sessions to IP addresses or require high assurance"
+      + "permissions, and that the app has the scope api. Also check whether the org's session "
+      + "settings lock sessions to IP addresses or require high assurance"
     return error.failure(.refused, options: options)
   }
 

@@ -390,7 +390,7 @@ def signals_in_outage(arguments, simulator):
             cell.wait(run, lambda: cell.status()[1]["waiting"], "it waits for the database")
             run.send_signal(signal.SIGTERM)
             cell.end(run, 69, 30)
-            cell.says("sink 'db': postgres: cannot connect", "stopped by a signal while it waited")
+            cell.says("sink 'db': postgres: cannot connect", "a signal stopped the run while it waited")
         cluster.start()
         for options in ((), ("--follow",)):
             for number, second in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):

@@ -233,7 +233,7 @@ struct CastTests {
       (#"{"to":"date","time_zone":"Berlin"}"#, "/s/columns/A/time_zone: expected UTC"),
       (#"{"to":"integer","format":"%Y"}"#, "/s/columns/A/format: does not apply to integer"),
       (#"{"to":"text","rounding":"half_up"}"#, "/s/columns/A/rounding: does not apply"),
-      (#"{"to":"boolean","true":["x"],"false":["x"]}"#, "/s/columns/A/false: 'x' is listed"),
+      (#"{"to":"boolean","true":["x"],"false":["x"]}"#, "/s/columns/A/false: 'x' is also listed"),
       (#"{"to":"text","tpye":1}"#, "/s/columns/A/tpye: unknown key"),
     ])
   func mistakes(target: String, expected: String) throws {

@@ -69,7 +69,7 @@ struct TransformRegistryTests {
         #"{"type":"rename","columns":{"a":"","b":"c","d":"c","e":1}}"#,
         """
         /stages/0/columns/a: a column needs a name; to remove it, use the stage 'drop'
-        /stages/0/columns/d: 'b' is renamed to 'c' as well; choose different names
+        /stages/0/columns/d: 'b' is also renamed to 'c'; choose different names
         /stages/0/columns/e: expected a string, found a number
         """
       ),

@@ -39,8 +39,8 @@ import Testing
   func misnamed(text: String) throws {
     let mistakes = try SamplePipeline().mistakes(sets: ["source.managed=\"\(text)\""])
     #expect(mistakes.count == 1)
-    #expect(mistakes[0].contains("expected the developer name of a ManagedEventSubscription"))
-    #expect(mistakes[0].contains("15 or 18 letters and digits, a digit first"))
+    #expect(mistakes[0].contains("expected the developer name or record ID of a Managed"))
+    #expect(mistakes[0].contains("15 or 18 letters and digits and begins with a digit"))
   }
 
   @Test("A managed subscription takes one topic")

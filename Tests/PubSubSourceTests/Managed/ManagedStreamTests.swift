@@ -152,7 +152,7 @@ import Testing
       managed.end(.ok, "")
       try await harness.expectPassedOver(ManagedJoin.maxHeldEvents)
       let (failure, _) = try await harness.retry()
-      #expect(failure.description.contains("more events than were asked for"))
+      #expect(failure.description.contains("more events than were requested"))
       let (plain, _) = try await harness.open(at: Self.position)
       try plain.respondManaged([5, 6])
       #expect(try await harness.response().events.count == 2)

@@ -47,7 +47,7 @@ struct HostileNamesTests {
     let error = #expect(throws: UndecodableEvent.self) {
       try source.layout(ofEvent: 0, of: response, topic: 0)
     }
-    #expect(error?.reason.contains("an event ID of \(id.utf8.count) bytes") == true)
+    #expect(error?.reason.contains("the event ID has \(id.utf8.count) bytes") == true)
     let raw = source.rawEvent(0, of: response)
     #expect(raw.eventID.count < 400)
     let text = try #require(String(validating: raw.eventID, as: UTF8.self))
@@ -93,7 +93,7 @@ struct HostileNamesTests {
     let error = #expect(throws: UndecodableEvent.self) {
       try source.layout(ofEvent: 0, of: response, topic: 0)
     }
-    #expect(error?.reason.contains("a schema ID of \(id.utf8.count) bytes that is none") == true)
+    #expect(error?.reason.contains("schema ID of \(id.utf8.count) bytes is not valid") == true)
     let raw = source.rawEvent(0, of: response)
     #expect(raw.schemaID.utf8.count < 400)
     #expect(raw.schemaID.unicodeScalars.allSatisfy { $0.value >= 0x20 })

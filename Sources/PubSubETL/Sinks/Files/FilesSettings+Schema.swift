@@ -21,10 +21,10 @@ extension FilesSettings {
           + "must be a member. By default, the system decides."),
       .optional(
         "when_missing", .choice(of: FileSinkConfiguration.MissingPolicy.self),
-        "What it means if finished files are missing. fail: they are treated as lost "
-          + "if _manifest.ndjson is also missing, or if older files of the entity still exist, "
-          + "because a loader that deletes what it has read begins with the oldest; the run "
-          + "ends with 65. ignore: a loader removes files, in any order.",
+        "What it means if finished files are missing. fail: the run ends with 65 if "
+          + "_manifest.ndjson is also missing, or if older files of the entity still exist. "
+          + "A loader that deletes what it has read begins with the oldest, so such files were "
+          + "lost. ignore: a loader removes files, in any order.",
         default: .string(defaults.whenMissing.rawValue)),
       .optional(
         "int64", .choice(of: Int64Form.self),

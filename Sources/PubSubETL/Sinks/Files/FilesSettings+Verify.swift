@@ -16,8 +16,7 @@ extension FilesSettings: VerifyingSink {
 
   /// Nothing is repaired in files: only a pass over all records corrects them.
   var repairObstacle: String? {
-    "what differs in files of sink '\(self.name)' is right again when 'pubsub-etl snapshot' has read "
-      + "all records"
+    "'pubsub-etl snapshot' reads all records again and so corrects the files of sink '\(self.name)'"
   }
 
   func copyStates(_ configuration: PipelineConfiguration) throws -> CopyStates {

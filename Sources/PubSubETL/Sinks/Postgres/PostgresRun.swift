@@ -53,7 +53,7 @@ final class PostgresRun: RunSink {
       var failure = RunFailure(error)
       failure.message = "sink '\(self.name)': \(failure.message)"
       if self.context.interruption.isAsked, failure.exitCode == .unavailable {
-        failure.message += "; the run was stopped by a signal while it waited for the database"
+        failure.message += "; a signal stopped the run while it waited for the database"
       }
       throw failure
     }
