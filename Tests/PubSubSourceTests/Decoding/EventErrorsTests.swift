@@ -150,7 +150,7 @@ import Testing
   @Test(
     "A schema that cannot describe an event is refused",
     arguments: [
-      (#""string""#, "is a record"),
+      (#""string""#, "is not a record"),
       (
         #"{"type":"record","name":"E","fields":[\#(TestHeader.schema),"#
           + #"{"name":"_topic","type":"string"}]}"#, "_topic"
