@@ -63,7 +63,7 @@ NOT_RUN = {
     "$ pubsub-etl run deals.json": "prove_readme does",
     "$ cat ~/.pubsub-etl.env": "variables of an example org; cron_proof.py runs with such a file",
     "pubsub-etl dead-letters": "dead_letters_proof.py runs these commands on dead letters",
-    "pubsub-etl checkpoint": "administration_proof.py runs these commands; they ask for confirmation",
+    "pubsub-etl checkpoint": "they ask for confirmation; terminal_proof.py and commands_proof.py run them",
     '{ "type": "record"': "PipelineTestTests runs the example of this page",
     '{\n  "schema": "Opp': "the same",
     '"classification"': "the same",
