@@ -12,7 +12,7 @@ enum CheckpointChange {
     guard !isConfirmed else { return }
     if StandardStream.confirm(.unended("Store this? [y/N] ", hiding: secrets)) { return }
     throw RunFailure(
-      .usage, reason: "not_confirmed", "nothing was changed; add --yes to make the change")
+      .notConfirmed, "nothing was changed; add --yes to make the change")
   }
 
   /// - Throws: `CheckpointError`: 75 while a run is in progress.

@@ -36,7 +36,7 @@ struct OrgChange {
   static func check(_ document: CheckpointDocument?, isOf org: String) throws {
     guard let document, document.org != org else { return }
     throw RunFailure(
-      .data, reason: "other_org",
+      .otherOrg,
       "the checkpoint of pipeline '\(document.pipeline)' belongs to org \(document.org), but the login is "
         + "for org \(org). \(Self.remedy)")
   }

@@ -41,7 +41,7 @@ struct CheckpointAcceptOrgCommand: AsyncParsableCommand {
       for topic in configuration.source.topics
       where topic.start == nil && configuration.source.managed == nil {
         throw RunFailure(
-          .configuration, reason: "no_start",
+          .noStart, code: .configuration,
           "\(topic.name): the pipeline file has no 'start', so the new epoch has no starting position; add "
             + "\"start\": \"earliest\" or \"latest\" to the source")
       }
@@ -72,13 +72,13 @@ struct CheckpointAcceptOrgCommand: AsyncParsableCommand {
     let entities = configuration.source.snapshotObjects.map(\.entity)
     guard !entities.isEmpty, configuration.sinks.contains(where: \.takesReads) else {
       throw RunFailure(
-        .usage, reason: "no_objects",
+        .noObjects,
         "--snapshot: the pipeline has no objects or no sinks whose records can be read; for objects on "
           + "channels, list them in source.snapshot.objects")
     }
     guard configuration.source.snapshot.mode != .never else {
       throw RunFailure(
-        .usage, reason: "no_objects",
+        .noObjects,
         "--snapshot: source.snapshot.mode is \"never\", so no run reads records; set it to \"initial\", or "
           + "leave it out")
     }

@@ -47,14 +47,14 @@ struct CheckpointRestoreCommand: AsyncParsableCommand {
       let path = configuration.statePaths.checkpoint
       guard !FilePath.exists(path) else {
         throw RunFailure(
-          .data, reason: "has_checkpoint",
+          .hasCheckpoint,
           "\(path) exists; if it is damaged or too old, move it away first; to change the "
             + "position of one topic, use 'checkpoint set'")
       }
       let databases = try SinkDatabases(configuration)
       if configuration.fileSinks.isEmpty {
         throw RunFailure(
-          .data, reason: "no_manifest",
+          .noManifest,
           databases.hasPositions
             ? "there is nothing to restore: the positions are in the database, and 'run' "
               + "resumes from them ('checkpoint show' shows them)"

@@ -61,7 +61,7 @@ struct CheckpointSetCommand: AsyncParsableCommand {
       guard configuration.source.topics.contains(where: { $0.name == self.topic }) else {
         let known = configuration.source.topics.map(\.name).joined(separator: ", ")
         throw RunFailure(
-          .usage, reason: "unknown_topic",
+          .unknownTopic,
           "topic \(self.topic) is not in the pipeline file; it has: \(known)")
       }
       // This comes first, so that no state is made where none was.
@@ -72,7 +72,7 @@ struct CheckpointSetCommand: AsyncParsableCommand {
       let store = try CheckpointChange.open(configuration)
       let stored = try store.load()
       guard stored != nil || isCopy else {
-        throw RunFailure(.data, reason: "no_checkpoint", "\(store.path) has just been removed")
+        throw RunFailure(.noCheckpoint, "\(store.path) has just been removed")
       }
       var document = stored ?? databases.document(configuration)
       let owner = try PipelineAssembly(configuration: configuration).owner(store)

@@ -50,7 +50,7 @@ struct CheckpointShowCommand: AsyncParsableCommand {
             (document.map(Self.lines) ?? [("checkpoint", "\(paths.checkpoint) does not exist")])
               + ((try? databases.get())?.lines ?? [])), hiding: secrets)
       guard StandardStream.output.write(text) else {
-        throw RunFailure(.output, reason: "output", "standard output cannot be written")
+        throw RunFailure(.output, "standard output cannot be written")
       }
       _ = try databases.get()
     }
@@ -99,7 +99,7 @@ extension FileCheckpointStore {
 
   static func missing(_ configuration: PipelineConfiguration) -> RunFailure {
     RunFailure(
-      .data, reason: "no_checkpoint",
+      .noCheckpoint,
       "\(configuration.statePaths.checkpoint) does not exist; either the pipeline has never "
         + "run, or its checkpoint is lost"
         + (configuration.fileSinks.isEmpty

@@ -36,7 +36,7 @@ enum LocalCheck {
     let directory = configuration.checkpoint.directory
     return reason.map {
       RunFailure(
-        .output, reason: "unwritable", "the state directory, \(directory), cannot be used: \($0)")
+        .unwritable, "the state directory, \(directory), cannot be used: \($0)")
     }
   }
 
@@ -120,7 +120,7 @@ enum LocalCheck {
         configuration.source.managed == nil
       {
         throw RunFailure(
-          .configuration, reason: "no_start",
+          .noStart, code: .configuration,
           "\(topic.name): no position is stored and the pipeline file has no 'start'; add "
             + "\"start\": \"earliest\" or \"latest\" to the source")
       }
@@ -136,7 +136,7 @@ enum LocalCheck {
       state: state?.json)
     guard output.isElsewhere, let fault = output.faults.first else { return }
     throw RunFailure(
-      .data, reason: "other_directory", "sink '\(sink.name)': \(fault): \(output.remedy)")
+      .otherDirectory, "sink '\(sink.name)': \(fault): \(output.remedy)")
   }
 
   /// What the file system of a directory lacks and a run can do without; nil if it lacks nothing.

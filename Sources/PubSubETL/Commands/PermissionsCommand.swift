@@ -73,7 +73,7 @@ struct PermissionsCommand: ParsableCommand {
       return text
     } catch {
       throw RunFailure(
-        .usage, reason: "certificate", "--certificate: the file \(file) \(error)")
+        .certificate, "--certificate: the file \(file) \(error)")
     }
   }
 
@@ -87,7 +87,7 @@ struct PermissionsCommand: ParsableCommand {
         try fileSystem.rename("\(path).new", to: path)
       }
     } catch {
-      throw RunFailure(.output, reason: "output", "\(error)")
+      throw RunFailure(.output, "\(error)")
     }
   }
 

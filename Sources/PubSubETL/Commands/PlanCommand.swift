@@ -36,7 +36,7 @@ struct PlanCommand: AsyncParsableCommand {
       let sinks = configuration.sinks.compactMap { $0 as? any PlanningSink }
       guard !sinks.isEmpty || configuration.masksColumns else {
         throw RunFailure(
-          .usage, reason: "no_database",
+          .noDatabase,
           "pipeline '\(configuration.name)' has no postgres sink and no stage 'mask'; only databases and "
             + "masks need a plan")
       }
@@ -71,7 +71,7 @@ struct PlanCommand: AsyncParsableCommand {
 
   private static func print(_ text: PrintableText) throws {
     guard StandardStream.output.write(text) else {
-      throw RunFailure(.output, reason: "output", "standard output cannot be written")
+      throw RunFailure(.output, "standard output cannot be written")
     }
   }
 

@@ -183,7 +183,7 @@ struct PublishCommand: AsyncParsableCommand {
     let descriptor = open(file, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
       throw RunFailure(
-        .usage, reason: "input", "\(file) cannot be read: \(SystemCallError("open"))")
+        .input, "\(file) cannot be read: \(SystemCallError("open"))")
     }
     return descriptor
   }

@@ -55,7 +55,7 @@ struct RefoldCommand: AsyncParsableCommand {
     if let sink, !all.contains(where: { $0.name == sink }) {
       let known = all.map(\.name).joined(separator: ", ")
       throw RunFailure(
-        .usage, reason: "unknown_sink",
+        .unknownSink,
         "the pipeline file has no postgres sink '\(sink)'"
           + (known.isEmpty ? "" : "; it has: \(known)"))
     }
@@ -63,7 +63,7 @@ struct RefoldCommand: AsyncParsableCommand {
     let usable = sinks.filter { $0.refoldObstacle == nil }
     guard !usable.isEmpty else {
       throw RunFailure(
-        .usage, reason: "no_history",
+        .noHistory,
         sinks.first?.refoldObstacle ?? "pipeline '\(configuration.name)' has no postgres sink")
     }
     return usable
@@ -72,7 +72,7 @@ struct RefoldCommand: AsyncParsableCommand {
   private func say(_ lines: [(label: String, value: String)], _ secrets: SecretMask) throws {
     let text = PrintableText(lines: PipelineStatus.text(lines), hiding: secrets)
     guard StandardStream.output.write(text) else {
-      throw RunFailure(.output, reason: "output", "standard output cannot be written")
+      throw RunFailure(.output, "standard output cannot be written")
     }
   }
 }

@@ -113,7 +113,7 @@ struct RunCommand: AsyncParsableCommand {
     var (report, hadLock) = await work.value
     if let message = report.fail(on: configuration.run.failOn) { logger.error("\(message)") }
     // Without the lock it waited for another run, whose record this is.
-    if hadLock || !["already_running", "signal"].contains(report.reason) {
+    if hadLock || ![.alreadyRunning, .signal].contains(EndReason(rawValue: report.reason)) {
       do {
         try LastRun.store(
           report, processID: getpid(), in: configuration.statePaths, hiding: configuration.secrets)

@@ -52,24 +52,24 @@ struct SnapshotCommand: AsyncParsableCommand {
     let failure: RunFailure? =
       if let unknown = self.entity.first(where: { !known.contains($0) }) {
         RunFailure(
-          .usage, reason: "unknown_entity",
+          .unknownEntity,
           "the pipeline has no object '\(unknown)'; it has: \(known.joined(separator: ", "))"
             + "; for objects on channels, list them in source.snapshot.objects")
       } else if known.isEmpty {
         RunFailure(
-          .usage, reason: "unknown_entity",
+          .unknownEntity,
           "the pipeline has no objects whose records can be read; for objects on channels, list "
             + "them in source.snapshot.objects")
       } else if !configuration.sinks.contains(where: \.takesReads) {
         RunFailure(
-          .usage, reason: "no_sink", "only files and postgres sinks take records that were read")
+          .noSink, "only files and postgres sinks take records that were read")
       } else if self.condition != nil, !configuration.sinks.contains(where: \.keepsPosition) {
         RunFailure(
-          .usage, reason: "no_sink",
+          .noSink,
           "--where reads records into postgres sinks only; without it, all records are read")
       } else if self.condition != nil, (self.entity.isEmpty ? known : self.entity).count > 1 {
         RunFailure(
-          .usage, reason: "ambiguous_condition",
+          .ambiguousCondition,
           "--where is a condition on one object; name it with --entity: \(known.joined(separator: ", "))"
         )
       } else {
@@ -112,7 +112,7 @@ struct RepairCommand: AsyncParsableCommand {
   func run() async throws {
     var configuration = try self.options.pipeline.loadOrExit()
     if !configuration.sinks.contains(where: \.repairsRecords) {
-      throw RunFailure(.usage, reason: "no_sink", "only postgres sinks have records to repair")
+      throw RunFailure(.noSink, "only postgres sinks have records to repair")
         .reported(hiding: configuration.secrets)
     }
     configuration.repair.mode = .auto

@@ -73,7 +73,7 @@ struct TestCommand: ParsableCommand {
       } catch {
         let failure = RunFailure(error)
         throw RunFailure(
-          failure.exitCode, reason: failure.reason,
+          word: failure.word, code: failure.exitCode,
           "\(name):\(test.position.line): \(test.name): \(failure.message)"
         ).reported(hiding: secrets)
       }
@@ -103,12 +103,12 @@ struct TestCommand: ParsableCommand {
     do throws(FileSystemError) {
       isReplaced = try file.replaceText(with: document)
     } catch {
-      throw RunFailure(.output, reason: "output", "\(name) cannot be written: \(error)")
+      throw RunFailure(.output, "\(name) cannot be written: \(error)")
         .reported(hiding: secrets)
     }
     guard isReplaced else {
       throw RunFailure(
-        .tryAgain, reason: "output",
+        .output, code: .tryAgain,
         "\(name) was edited while its cases ran, and is left as it is; run the update again"
       ).reported(hiding: secrets)
     }

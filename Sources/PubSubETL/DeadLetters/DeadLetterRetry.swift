@@ -97,7 +97,7 @@ final class DeadLetterRetry {
       let org = try await credentials.provider.token().organizationID
       guard document.org == org else {
         throw RunFailure(
-          .data, reason: "other_org",
+          .otherOrg,
           "the dead letters of pipeline '\(self.configuration.name)' belong to org "
             + "\(document.org), but the login is for org \(org)")
       }
@@ -142,7 +142,7 @@ final class DeadLetterRetry {
     let names = Set(self.configuration.sinks.map(\.name))
     guard names == Set(document.sinks.keys) else {
       throw RunFailure(
-        .data, reason: "other_sinks",
+        .otherSinks,
         "the last run of pipeline '\(self.configuration.name)' had other sinks; run it once, and "
           + "then retry")
     }
@@ -164,7 +164,7 @@ final class DeadLetterRetry {
       guard case .ownPosition(let keeper) = sink.store else { continue }
       guard let stored = try keeper.storedPositions(isKnown: true) else {
         throw RunFailure(
-          .data, reason: "lost_state",
+          .lostState,
           "the database of sink '\(sink.name)' has no position; run the pipeline, and then retry")
       }
       positions.append(stored)
@@ -195,7 +195,7 @@ final class DeadLetterRetry {
       guard let newest, (position.epoch, position.nextOrdinal) <= (newest.epoch, newest.ordinal)
       else { continue }
       throw RunFailure(
-        .data, reason: "lost_state",
+        .lostState,
         "\(topic): the files contain events that the checkpoint does not know, so it is not the "
           + "last one; put back the newest checkpoint, and then retry")
     }
@@ -340,7 +340,7 @@ final class DeadLetterRetry {
       place < (position.epoch, position.nextOrdinal)
     else {
       throw RunFailure(
-        .tryAgain, reason: "stores_apart",
+        .storesApart, code: .tryAgain,
         "sink '\(store.name)' has not taken the events before letter \(letter.id) yet; run the "
           + "pipeline, and then retry")
     }

@@ -22,7 +22,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
 
   static func print(_ text: PrintableText) throws {
     guard StandardStream.output.write(text) else {
-      throw RunFailure(.output, reason: "output", "standard output cannot be written")
+      throw RunFailure(.output, "standard output cannot be written")
     }
   }
 }

@@ -63,7 +63,7 @@ struct DeadLettersDropCommand: AsyncParsableCommand {
     guard !isConfirmed else { return }
     if StandardStream.confirm(.unended(question, hiding: secrets)) { return }
     throw RunFailure(
-      .usage, reason: "not_confirmed", "nothing was dropped; add --yes to drop without being asked")
+      .notConfirmed, "nothing was dropped; add --yes to drop without being asked")
   }
 }
 
@@ -100,7 +100,7 @@ enum DeadLetterChoice {
     let found = Set(keys.map(\.id.description))
     if let missing = ids.first(where: { !found.contains($0) }) {
       throw RunFailure(
-        .usage, reason: "unknown_letter",
+        .unknownLetter,
         "no dead letter '\(missing)' is waiting; 'dead-letters list' shows those that are")
     }
     return keys

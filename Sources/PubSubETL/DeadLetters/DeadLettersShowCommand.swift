@@ -39,7 +39,7 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
       try DeadLetterBook(configuration).visit(selection) { found = ($0, $1) }
       guard let found else {
         throw RunFailure(
-          .usage, reason: "unknown_letter",
+          .unknownLetter,
           "there is no dead letter '\(self.id)'; 'dead-letters list --all' lists all of them")
       }
       try DeadLettersCommand.print(
@@ -65,13 +65,13 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
         batch = try decoders.decode(letter)
       } catch {
         throw RunFailure(
-          .data, reason: "undecodable", "\(letter.id) cannot be decoded: \(error.reason)")
+          .undecodable, "\(letter.id) cannot be decoded: \(error.reason)")
       }
       let stages = assembly.stages(ofOrg: org, decoders.classification).pipeline
       try stages.apply(to: batch)
       if let refused = stages.takeRefusedEvents().first {
         throw RunFailure(
-          .data, reason: DeadLetter.unprocessable,
+          .unprocessable,
           "\(letter.id) cannot be processed: \(refused.reason)")
       }
       let encoder = NDJSONEncoder(layout: batch.layout, tellsPlaces: true)

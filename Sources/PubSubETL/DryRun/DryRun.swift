@@ -78,7 +78,7 @@ final class DryRun {
       !stored.values.contains(where: \.isResumable)
     {
       throw RunFailure(
-        .usage, reason: "no_start",
+        .noStart,
         "no position is stored, and a dry run leaves the managed subscription alone; say where to "
           + "begin with --from earliest, latest or a replay ID")
     }
@@ -159,13 +159,13 @@ final class DryRun {
     let count = self.options.limits.maxEvents ?? max(DryRunOptions.standardCount, topics)
     guard count >= topics else {
       throw RunFailure(
-        .usage, reason: "max_events",
+        .maxEvents,
         "--max-events \(count) is less than the pipeline's \(topics) topics, which share it; give "
           + "at least one event to each, or choose topics with --set source.topic=NAME")
     }
     guard topics == 1 || self.dryRun.from?.isReplayID != true else {
       throw RunFailure(
-        .usage, reason: "from",
+        .from,
         "--from with a replay ID is for one topic, and the pipeline has \(topics); choose one with "
           + "--set source.topic=NAME")
     }
@@ -261,12 +261,12 @@ final class DryRun {
       }
       guard failures.isEmpty else {
         throw RunFailure(
-          .tryAgain, reason: "max_duration",
+          .maxDuration, code: .tryAgain,
           "the time limit was reached: \(failures.joined(separator: "; "))")
       }
       return .timeReached
     case .interrupted:
-      throw RunFailure(.tryAgain, reason: "signal", "stopped by a signal")
+      throw RunFailure(.signal, code: .tryAgain, "stopped by a signal")
     case .failed(let failure): throw failure
     case .deadLetterLimit, .allowanceSpent:
       preconditionFailure("a dry run counts neither dead letters nor the allowance: \(outcome)")

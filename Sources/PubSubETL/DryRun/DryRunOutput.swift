@@ -117,7 +117,7 @@ final class DryRunOutput {
 
   private func put(_ text: PrintableText) throws {
     guard self.write(text) else {
-      throw RunFailure(.output, reason: "output", "standard output cannot be written")
+      throw RunFailure(.output, "standard output cannot be written")
     }
   }
 }

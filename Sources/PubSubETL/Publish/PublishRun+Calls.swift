@@ -26,7 +26,7 @@ extension PublishRun {
       }
       guard found.canPublish else {
         throw RunFailure(
-          .refused, reason: "cannot_publish",
+          .cannotPublish,
           "\(topic): the service does not allow this user to publish to the topic (can_publish is "
             + "false); grant the user Create on the event, and name the event itself, not a channel"
         )
@@ -35,7 +35,7 @@ extension PublishRun {
     }
     guard !schemaID.isEmpty else {
       throw RunFailure(
-        .refused, reason: "cannot_publish",
+        .cannotPublish,
         "\(topic): the service names no schema for the topic; publish to the event itself, "
           + "/event/NAME__e, not to a channel")
     }
@@ -54,7 +54,7 @@ extension PublishRun {
       self.encoder = try PublishEncoder(
         json: schema.json, schemaID: schemaID, topic: topic, options: encoding)
     } catch {
-      throw RunFailure(.unavailable, reason: "schema", "\(error)")
+      throw RunFailure(.schema, "\(error)")
     }
   }
 
@@ -87,7 +87,7 @@ extension PublishRun {
         self.refusals = 0
         return value
       case .failure(let error):
-        let invalid = RunFailure(code, reason: "refused", "\(error.message); \(advice)")
+        let invalid = RunFailure(.refused, code: code, "\(error.message); \(advice)")
         try await self.recover(from: error, used, ifInvalid: invalid)
       }
     }
@@ -102,33 +102,33 @@ extension PublishRun {
     try self.checkInterruption()
     let topic = self.options.topic
     if let cause = error.cause as? TLSError, cause.needsIntervention {
-      throw RunFailure(.configuration, reason: "tls", error.message)
+      throw RunFailure(.tls, code: .configuration, error.message)
     }
     var minimum = Duration.zero
     switch error.disposition(sentReplayID: false) {
     case _ where error.isAllowanceUsedUp, .quota:
       throw RunFailure(
-        .tryAgain, reason: "quota",
+        .quota,
         "\(topic): an allowance of the org is used up; publish the rest later: \(error.message)")
     case .retry(let delay): minimum = delay
     case .reauthenticate:
       self.refusals += 1
       guard let used, await self.credentials.refused(used), self.refusals < Self.maxRefusals else {
-        throw RunFailure(.refused, reason: "login", error.message)
+        throw RunFailure(.login, code: .refused, error.message)
       }
     case .stop, .replay:
       if let cause = error.cause, error.code == .credentials { throw RunFailure(cause) }
-      throw RunFailure(.refused, reason: "refused", error.message)
+      throw RunFailure(.refused, error.message)
     // Not the service's verdict on a request, but the transport's on an answer.
     case .bug where !error.isRefusal:
-      throw RunFailure(.unavailable, reason: "malformed_response", error.message)
-    case .bug: throw ifInvalid ?? RunFailure(.internal, reason: "internal", error.message)
+      throw RunFailure(.malformedResponse, error.message)
+    case .bug: throw ifInvalid ?? RunFailure(.internal, error.message)
     }
     let delay = self.retries.failed(
       at: ProcessClock.now, minimum: minimum, random: .random(in: 0..<1))
     guard let delay else {
       throw RunFailure(
-        .unavailable, reason: "unavailable",
+        .unavailable,
         error.message + self.retries.verdict(at: ProcessClock.now, setting: "--give-up-after"))
     }
     // A single broken connection is reopened silently.
@@ -141,7 +141,7 @@ extension PublishRun {
 
   func checkInterruption() throws(RunFailure) {
     guard self.interruption.isAsked else { return }
-    throw RunFailure(.tryAgain, reason: "signal", "stopped by a signal before the end of the input")
+    throw RunFailure(.signal, code: .tryAgain, "stopped by a signal before the end of the input")
   }
 
   /// Returns at the given instant, or as soon as the user asks the run to stop.

@@ -14,7 +14,7 @@ extension PublishRun {
       self.flush()
       if self.isOutputBroken {
         throw RunFailure(
-          .output, reason: "output",
+          .output,
           "results cannot be written to standard output: the reader has gone, or the disk is full")
       }
       if let index = self.batches.firstIndex(where: { !$0.isSettled }) { return index }
@@ -67,7 +67,7 @@ extension PublishRun {
         // Complete lines that have arrived are published; what follows them may be truncated.
         case .failed(let error):
           self.inputFailure = RunFailure(
-            .usage, reason: "input", "the input cannot be read: \(error)")
+            .input, "the input cannot be read: \(error)")
         // Handled at the top of the loop.
         case .interrupted: break
         case .nothing:

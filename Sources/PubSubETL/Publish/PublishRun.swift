@@ -289,7 +289,7 @@ actor PublishRun<Transport: ClientTransport> {
   private func afterAnswers() async throws {
     if let message = self.allowanceRefusal {
       throw RunFailure(
-        .tryAgain, reason: "quota",
+        .quota,
         "\(self.options.topic): the org may publish no more events for now; publish the events that "
           + "were not sent later: \(message)")
     }

@@ -65,7 +65,7 @@ final class ClassificationInquiry: Sendable {
         case .refused: .refused
         default: .configuration
         }
-      throw SourceFailure(disposition, reason: failure.reason, failure.message)
+      throw SourceFailure(disposition, reason: failure.word, failure.message)
     }
   }
 
@@ -95,7 +95,7 @@ final class ClassificationInquiry: Sendable {
   private func learn(_ entity: String, schemaID: String?) async throws {
     guard SOQL.isName(entity) else {
       throw RunFailure(
-        .data, reason: "classification",
+        .classification,
         "the classification of an object with an unusable name cannot be read")
     }
     let answer = try await self.patiently(entity) { try await self.ask(entity) }
@@ -103,7 +103,7 @@ final class ClassificationInquiry: Sendable {
       answer, of: entity, schemaID: schemaID, selectors: self.selectors)
     guard changed.isEmpty else {
       throw RunFailure(
-        .tryAgain, reason: "classification_changed",
+        .classificationChanged,
         "the org now classifies fields of \(entity) otherwise "
           + "(\(changed.prefix(10).joined(separator: ", "))"
           + (changed.count > 10 ? " and \(changed.count - 10) more" : "")
@@ -116,7 +116,7 @@ final class ClassificationInquiry: Sendable {
     if !self.state.withLock({ $0.hasRight }) {
       guard try await self.client.granted(of: [Self.right]).contains(Self.right) else {
         throw RunFailure(
-          .refused, reason: "classification",
+          .classification, code: .refused,
           "\"classified\" needs the user permission View Setup and Configuration, which the run-as user "
             + "lacks; pubsub-etl permissions writes a permission set with it")
       }
@@ -151,8 +151,8 @@ final class ClassificationInquiry: Sendable {
           let delay = retries.failed(at: now, random: .random(in: 0..<1))
         else {
           throw RunFailure(
-            failure.exitCode,
-            reason: failure.exitCode == .refused ? "classification" : failure.reason,
+            word: failure.exitCode == .refused ? EndReason.classification.rawValue : failure.word,
+            code: failure.exitCode,
             message + (failure.exitCode == .unavailable ? retries.verdict(at: now) : ""))
         }
         self.logger?.warning("\(message); retrying in \(Phrase.duration(delay))")

@@ -39,13 +39,13 @@ struct ColumnCheck {
         "\(unknown): no field of the pipeline's objects has this classification; correct the name, or "
         + "set \"missing\" to \"ignore\" in the stage"
       guard !planned.unknown.isEmpty else {
-        throw RunFailure(.configuration, reason: "stages", message)
+        throw RunFailure(.stages, message)
       }
       self.warnings.append(message)
     }
     guard mistakes.isEmpty else {
       throw RunFailure(
-        .configuration, reason: "stages",
+        .stages,
         mistakes.map { $0.sentence(schemas: "of this pipeline's topics") }.joined(separator: "; ")
           + "; \(RunStages.Finding.remedy(mistakes))")
     }

@@ -31,19 +31,19 @@ extension ConnectionCheck {
   ) throws(RunFailure) -> String {
     guard let found else {
       throw RunFailure(
-        .refused, reason: "managed_not_found",
+        .managedNotFound,
         "managed subscription: the org has no ManagedEventSubscription \(record); correct "
           + "source.managed, or create the record (Tooling or Metadata API)")
     }
     guard found.topic.lowercased() == topic.lowercased() else {
       throw RunFailure(
-        .configuration, reason: "managed_topic",
+        .managedTopic,
         "managed subscription: \(record) is for the topic '\(found.topic)', not for '\(topic)'; "
           + "correct source.managed or source.topic")
     }
     guard !["STOP", "PAUSE"].contains(found.state.uppercased()) else {
       throw RunFailure(
-        .refused, reason: "managed_stopped",
+        .managedStopped,
         "managed subscription: \(record) is in the state \(found.state); set it to RUN (Tooling or "
           + "Metadata API); a change takes some minutes")
     }

@@ -110,7 +110,7 @@ extension PubSubClient {
     let found = try await self.topic(named: name, credentials: try await credentials.credentials())
     guard found.canSubscribe else {
       throw RunFailure(
-        .refused, reason: "cannot_subscribe",
+        .cannotSubscribe,
         "\(name): the run-as user is not allowed to subscribe; grant it View All on the object")
     }
     return found

@@ -18,7 +18,7 @@ struct OrgAllowance: Sendable, Equatable {
   static func ask(_ client: RESTClient) async throws -> OrgAllowance {
     guard let limit = try await client.limits()[Self.name], limit.max >= 0 else {
       throw RunFailure(
-        .refused, reason: "allowance_unknown",
+        .allowanceUnknown,
         "the org does not report the limit \(Self.name)")
     }
     return OrgAllowance(max: limit.max, remaining: limit.remaining)
@@ -82,7 +82,7 @@ final class AllowanceWatch: Sendable {
     let mayUse = allowance.left
     guard !allowance.isSpent else {
       throw RunFailure(
-        .tryAgain, reason: "allowance",
+        .allowance,
         "the org has \(ProgressLine.grouped(found.remaining)) of "
           + "\(ProgressLine.grouped(found.max)) delivered events left today; "
           + "allowance.reserve keeps \(ProgressLine.grouped(kept)) for others. A run also needs more "
@@ -175,7 +175,7 @@ final class AllowanceWatch: Sendable {
           let delay = retries.failed(at: now, random: .random(in: 0..<1))
         else {
           throw RunFailure(
-            failure.exitCode, reason: failure.reason,
+            word: failure.word, code: failure.exitCode,
             "allowance.reserve cannot be kept, because the org's limits cannot be read: "
               + failure.message + retries.verdict(at: now)
               + (failure.exitCode == .refused

@@ -68,7 +68,7 @@ extension PipelineRun {
       }
       guard self.options.recovery.acceptReset else {
         throw RunFailure(
-          .data, reason: "lost_state",
+          .lostState,
           "\(topic.name): the files contain events up to replay ID \(newest.replayID), but the "
             + "checkpoint is older; put back the newest checkpoint; or move it away and run "
             + "'pubsub-etl checkpoint restore \(self.configuration.file) --from-manifest'; or "

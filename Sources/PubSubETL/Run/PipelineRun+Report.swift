@@ -128,14 +128,15 @@ extension PipelineRun {
     if refusals.count > messages.count {
       messages.append("so are \(Phrase.count(refusals.count - messages.count, "other topic"))")
     }
-    return RunFailure(.refused, reason: first.reason, messages.joined(separator: "; "))
+    return RunFailure(
+      word: first.reason, code: .refused, messages.joined(separator: "; "))
   }
 
   /// Sets the exit code and reason of a run that a signal ended before it could read.
   func endBySignal() {
     let follows = self.options.limits.until(self.configuration.run) == .forever
     self.report.exitCode = follows ? .success : .tryAgain
-    self.report.reason = "signal"
+    self.report.reason = EndReason.signal.rawValue
     self.report.message =
       follows
       ? nil : "stopped by a signal before the first event could be read; run again to continue"
@@ -143,45 +144,45 @@ extension PipelineRun {
 
   /// Sets the exit code and reason of a run that reached its end.
   func conclude(_ outcome: RunOutcome, statistics: RunStatistics) throws {
-    func end(_ code: ExitCode, _ reason: String, _ message: String? = nil) {
+    func end(_ code: ExitCode, _ message: String? = nil) {
       self.report.exitCode = code
-      self.report.reason = reason
+      self.report.reason = outcome.word
       self.report.message = message
     }
     if let refusal = Self.refusal(outcome, statistics) { throw refusal }
     switch outcome {
-    case .caughtUp: end(.success, "caught_up")
-    case .eventsReached: end(.success, "events_reached")
-    case .durationReached: end(.success, "duration_reached")
-    case .readingGoesOn: end(.success, "max_duration")
+    case .caughtUp: end(.success)
+    case .eventsReached: end(.success)
+    case .durationReached: end(.success)
+    case .readingGoesOn: end(.success)
     case .outOfTime:
       let failures = statistics.topics.compactMap { topic in
         topic.lastFailure.map { "; \(topic.name): \($0)" }
       }
       end(
-        .tryAgain, "max_duration",
+        .tryAgain,
         "the time limit was reached before the end of the stream; run again to continue"
           + failures.joined())
     case .allowanceSpent:
       end(
-        .tryAgain, "allowance",
+        .tryAgain,
         "stopped before the end of the stream, because allowance.reserve keeps the rest of the org's "
           + "daily delivered events for others; everything delivered is exported, and a later run "
           + "continues from there")
     case .interrupted(let following):
       end(
-        following ? .success : .tryAgain, "signal",
+        following ? .success : .tryAgain,
         following ? nil : "stopped by a signal before the end of the stream; run again to continue")
     case .noPosition:
       end(
-        .tryAgain, "no_position",
+        .tryAgain,
         "no event arrived, so there is no first position to store; run again, or use --follow")
     case .deadLetterLimit(let topic, let limit):
       let count = statistics.deadLetters
       if count == 0, statistics.reads.unwritten > 0 {
         let records = Phrase.count(statistics.reads.unwritten, "record")
         return end(
-          .data, "dead_letter_limit",
+          .data,
           "\(topic): \(records) of the object could be read but not exported, which is more than "
             + "dead_letter.max allows. The log shows the reasons, and 'status' counts the records. "
             + "Correct the cause; or run again to continue with the next records, or raise "
@@ -194,7 +195,7 @@ extension PipelineRun {
         case .ratio(let events): ("max_ratio", " of \(Phrase.count(events, "event")) of this run")
         }
       end(
-        .data, "dead_letter_limit",
+        .data,
         "\(topic): \(what)\(share), which is more than dead_letter.\(member) allows. The dead "
           + "letters are in \(self.configuration.deadLetter.directory), and the stored position is "
           + "after them: 'dead-letters list' shows why, 'dead-letters retry' sends them again. "

@@ -53,7 +53,7 @@ final class PipelineRun {
     let now = UTCTime.now()
     self.report = RunReport(
       pipeline: configuration.name, file: configuration.file, startedAt: now, finishedAt: now,
-      exitCode: .internal, reason: "internal")
+      exitCode: .internal, reason: EndReason.internal.rawValue)
     self.report.deadLetterDirectory = configuration.deadLetter.directory
   }
 
@@ -79,28 +79,28 @@ final class PipelineRun {
 
   /// Failures that also occur when the org was moved and its streams started again.
   private static let streamFaults: Set<String> = [
-    "other_stream", "subscription_fetch_replayid_corrupted",
+    EndReason.otherStream.rawValue, "subscription_fetch_replayid_corrupted",
   ]
 
   private func failed(_ error: any Error) {
     var failure = RunFailure(error)
     // A failure that the user has to fix is still reported, and a database that did not come back.
-    if self.interruption.isAsked, !self.isReading, failure.reason != "database_unavailable",
+    if self.interruption.isAsked, !self.isReading, failure.reason != .databaseUnavailable,
       error is CancellationError || [.unavailable, .tryAgain].contains(failure.exitCode)
     {
       self.endBySignal()
       return
     }
-    if let formerInstance, Self.streamFaults.contains(failure.reason) {
+    if let formerInstance, Self.streamFaults.contains(failure.word) {
       failure.message +=
         ". The org's instance URL was \(formerInstance) before and has changed, as when "
         + "Salesforce moves an org"
     }
     self.report.exitCode = failure.exitCode
-    self.report.reason = failure.reason
+    self.report.reason = failure.word
     self.report.message = failure.message
     // A run on another host, detected by its lease, is never expected; two runs are a mistake.
-    if failure.reason == "already_running", !self.hasLock,
+    if failure.reason == .alreadyRunning, !self.hasLock,
       self.configuration.run.ifRunning == .skip
     {
       self.report.exitCode = .success
@@ -404,7 +404,7 @@ final class PipelineRun {
       defer { group.cancelAll() }
       guard let value = try await group.next() ?? nil else {
         throw RunFailure(
-          .tryAgain, reason: "max_duration", "the time limit was reached before \(what)")
+          .maxDuration, code: .tryAgain, "the time limit was reached before \(what)")
       }
       return value
     }
@@ -416,7 +416,7 @@ final class PipelineRun {
   ) throws(RunFailure) {
     guard let deadline, ProcessClock.now + delay >= deadline else { return }
     throw RunFailure(
-      .tryAgain, reason: "max_duration",
+      .maxDuration, code: .tryAgain,
       "the next attempt would start after the time limit, and no event could be read yet; "
         + failure)
   }

@@ -12,14 +12,27 @@ import TLSStream
 /// Why a run failed, as reported to the user.
 struct RunFailure: Error {
   var exitCode: ExitCode
+  /// Nil if the word comes from the service.
+  var reason: EndReason?
   /// One stable word for reports.
-  var reason: String
+  var word: String
   /// What failed, on which object, and what to do about it.
   var message: String
 
-  init(_ exitCode: ExitCode, reason: String, _ message: String) {
-    self.exitCode = exitCode
+  /// - Parameter code: one of the reason's codes; nil for the usual one.
+  init(_ reason: EndReason, code: ExitCode? = nil, _ message: String) {
+    self.exitCode = code ?? reason.codes[0]
+    assert(reason.codes.contains(self.exitCode), "ExitCodes.md lists no such code of \(reason)")
     self.reason = reason
+    self.word = reason.rawValue
+    self.message = message
+  }
+
+  /// - Parameter word: a stable word, perhaps the service's own.
+  init(word: String, code: ExitCode, _ message: String) {
+    self.exitCode = code
+    self.reason = EndReason(rawValue: word)
+    self.word = word
     self.message = message
   }
 
@@ -34,7 +47,7 @@ struct RunFailure: Error {
     case let failure as SourceFailure: self.init(failure)
     case let error as OtherStreamError:
       self.init(
-        .data, reason: "other_stream",
+        .otherStream,
         "\(error.topic): the first change after the stored position was committed at "
           + "\(UTCTime.timestamp(milliseconds: error.committedAt)), more than an hour before the newest "
           + "exported one (\(UTCTime.timestamp(milliseconds: error.exportedAt))): this is another stream "
@@ -43,19 +56,19 @@ struct RunFailure: Error {
           + "event: 'checkpoint show' prints its replay ID; give it to 'pubsub-etl checkpoint set FILE "
           + "--topic \(error.topic) --replay-id'")
     case let error as CheckpointError:
-      let (code, reason): (ExitCode, String) =
+      let reason: EndReason =
         switch error.code {
-        case .alreadyRunning: (.tryAgain, "already_running")
-        case .damaged: (.data, "damaged_checkpoint")
-        case .mismatch: (.configuration, "other_checkpoint")
-        case .tooLarge: (.data, "checkpoint_too_large")
-        default: (.output, "checkpoint_io")
+        case .alreadyRunning: .alreadyRunning
+        case .damaged: .damagedCheckpoint
+        case .mismatch: .otherCheckpoint
+        case .tooLarge: .checkpointTooLarge
+        default: .checkpointIO
         }
-      self.init(code, reason: reason, error.message)
+      self.init(reason, error.message)
     case let error as TopicPositionError:
-      self.init(.data, reason: "damaged_checkpoint", error.description)
+      self.init(.damagedCheckpoint, error.description)
     case let error as TransformError:
-      self.init(.configuration, reason: "stages", "\(error)")
+      self.init(.stages, "\(error)")
     case let error as AuthError:
       let code: ExitCode =
         switch error.code {
@@ -64,30 +77,26 @@ struct RunFailure: Error {
         case .exhausted: .tryAgain
         default: .refused
         }
-      self.init(code, reason: "login", "\(error)")
+      self.init(.login, code: code, "\(error)")
     case let error as PubSubError:
       let isRefused = [.notFound, .permissionDenied, .unauthenticated].contains(error.status)
-      self.init(
-        isRefused ? .refused : .unavailable, reason: isRefused ? "refused" : "unavailable",
-        error.message + error.advice())
+      self.init(isRefused ? .refused : .unavailable, error.message + error.advice())
     case let error as RESTError:
-      let (code, reason): (ExitCode, String) =
-        switch error.disposition {
-        case .retry, .split, .gone: (.unavailable, "unavailable")
-        case .quota: (.tryAgain, "quota")
-        case .login: (.refused, "login")
-        case .describe, .unsupportedByBulk, .tooWide, .stop: (.refused, "refused")
-        case .configuration: (.configuration, "not_salesforce")
-        case .bug: (.internal, "internal")
-        }
-      self.init(code, reason: reason, error.message)
-    case let error as EventDecodingError: self.init(.data, reason: "schema", "\(error)")
+      switch error.disposition {
+      case .retry, .split, .gone: self.init(.unavailable, error.message)
+      case .quota: self.init(.quota, error.message)
+      case .login: self.init(.login, code: .refused, error.message)
+      case .describe, .unsupportedByBulk, .tooWide, .stop: self.init(.refused, error.message)
+      case .configuration: self.init(.notSalesforce, error.message)
+      case .bug: self.init(.internal, error.message)
+      }
+    case let error as EventDecodingError: self.init(.schema, code: .data, "\(error)")
     case let error as TLSError:
-      self.init(error.code == .system ? .tryAgain : .configuration, reason: "tls", "\(error)")
+      self.init(.tls, code: error.code == .system ? .tryAgain : .configuration, "\(error)")
     case let error as SystemCallError:
-      self.init(error.isExhaustion ? .tryAgain : .internal, reason: "system", "\(error)")
-    case let error as RPCError: self.init(.unavailable, reason: "connection", error.message)
-    default: self.init(.internal, reason: "internal", "\(error)")
+      self.init(.system, code: error.isExhaustion ? .tryAgain : .internal, "\(error)")
+    case let error as RPCError: self.init(.connection, error.message)
+    default: self.init(.internal, "\(error)")
     }
   }
 
@@ -101,6 +110,6 @@ struct RunFailure: Error {
       case .bug: .internal
       case .configuration: .configuration
       }
-    self.init(code, reason: failure.reason, failure.description)
+    self.init(word: failure.reason, code: code, failure.description)
   }
 }

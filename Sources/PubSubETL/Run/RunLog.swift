@@ -326,7 +326,7 @@ final class RunLog {
         "reason": "\(report.reason)", "events": .number(self.snapshot.events),
         "files": .number(self.snapshot.files),
       ])
-    guard report.reason != "already_running" else { return }
+    guard report.reason != EndReason.alreadyRunning.rawValue else { return }
     self.progress?.leave(
       ProgressLine.summary(
         self.snapshot, rows: report.rowsByPlace,
@@ -357,23 +357,6 @@ extension StartPoint {
     case .latest: "latest"
     case .managed: "the managed subscription's position"
     case .after(let id): "after \(id)"
-    }
-  }
-}
-
-extension RunOutcome {
-  /// The word for `reason` in the report.
-  fileprivate var word: String {
-    switch self {
-    case .caughtUp: "caught_up"
-    case .eventsReached: "events_reached"
-    case .durationReached: "duration_reached"
-    case .outOfTime, .readingGoesOn: "max_duration"
-    case .allowanceSpent: "allowance"
-    case .interrupted: "signal"
-    case .noPosition: "no_position"
-    case .deadLetterLimit: "dead_letter_limit"
-    case .failed(let failure): failure.reason
     }
   }
 }

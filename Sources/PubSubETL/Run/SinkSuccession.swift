@@ -63,7 +63,7 @@ struct SinkSuccession: Equatable {
         }
         ?? ""
       throw RunFailure(
-        .configuration, reason: "new_sink",
+        .newSink,
         "\(why); add \"start\": \"now\" to the sink to begin after the pipeline's "
           + "position\(renamed); for earlier events, give it a pipeline of its own")
     }

@@ -139,7 +139,7 @@ extension SnapshotRun {
         }
       } catch let error as RESTError {
         throw RunFailure(
-          RunFailure(error).exitCode, reason: "snapshot_\(error.disposition.rawValue)",
+          word: "snapshot_\(error.disposition.rawValue)", code: RunFailure(error).exitCode,
           "the records of \(entity) cannot be read: \(error.message). To export changes only, set "
             + "\"snapshot\": {\"mode\": \"never\"} in source")
       }
@@ -166,7 +166,7 @@ extension RESTClient {
       switch error.disposition {
       case .describe, .stop, .bug:
         throw RunFailure(
-          .usage, reason: "refused_condition",
+          .refusedCondition,
           "the org refuses --where \"\(condition)\" for \(entity): \(error.message)")
       case .login, .quota, .configuration: throw error
       // Counting may take longer than reading, and a failure may be temporary.

@@ -154,7 +154,7 @@ struct StartingPositions: Equatable {
 
   private static func lost(_ keeper: Keeper) -> RunFailure {
     RunFailure(
-      .data, reason: "lost_state",
+      .lostState,
       "the database of sink '\(keeper.name)' has no position of this pipeline, but "
         + (keeper.newestEpoch != nil ? "rows of its topics" : "had one before")
         + "; if 'url' or 'schema' of the sink was changed, change it back, or copy the tables there "
@@ -165,7 +165,7 @@ struct StartingPositions: Equatable {
 
   private static func newSink(_ name: String, _ addition: String = "") -> RunFailure {
     RunFailure(
-      .configuration, reason: "new_sink",
+      .newSink,
       "sink '\(name)' has no position\(addition), and the pipeline has run without it; add "
         + "\"start\": \"now\" to the sink to begin after the pipeline's position; for earlier "
         + "events, give it a pipeline of its own"

@@ -33,7 +33,7 @@ extension PipelineTestFile {
       }
     }
     throw RunFailure(
-      .configuration, reason: "stages",
+      .stages,
       "\(self.configuration.file): "
         + findings.map { $0.sentence(schemas: "of the cases") }.joined(separator: "; ")
         + "; \(RunStages.Finding.remedy(findings))")

@@ -32,7 +32,7 @@ struct ChecksumReport {
     let sinks = configuration.fileSinks
     guard !sinks.isEmpty else {
       throw RunFailure(
-        .usage, reason: "no_sink",
+        .noSink,
         "--checksums is for files, and pipeline '\(configuration.name)' has no files sink")
     }
     let document = try FileCheckpointStore.peek(configuration.statePaths)
@@ -53,7 +53,7 @@ struct ChecksumReport {
     }
     guard report.entries.contains(where: { $0.checksums.hasFiles || !$0.lost.isEmpty }) else {
       throw RunFailure(
-        .tryAgain, reason: "nothing_to_compare",
+        .nothingToCompare,
         "nothing was compared: pipeline '\(configuration.name)' has no finished files in "
           + sinks.map(\.directory).joined(separator: ", ")
           + "; check the directory, or run the pipeline first")

@@ -61,7 +61,7 @@ struct OrgPatience {
       ?? "no answer yet"
     if let limit, waited >= limit {
       throw RunFailure(
-        .unavailable, reason: "no_progress",
+        .noProgress,
         "gave up waiting for \(self.awaited): no progress for \(Phrase.duration(limit)) (\(work)); "
           + "try again later, or set a longer retry.give_up_after")
     }

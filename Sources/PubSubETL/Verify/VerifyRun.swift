@@ -59,7 +59,7 @@ struct VerifyRun {
     for (entity, topic) in objects {
       guard let layout = layouts[entity], let description = described[entity] else {
         throw RunFailure(
-          .refused, reason: "refused",
+          .refused,
           "\(entity) cannot be verified: the service does not give the schema of "
             + "\(TopicName.changes(of: entity)); select the object under Change Data Capture")
       }
@@ -78,7 +78,7 @@ struct VerifyRun {
     }
     guard !report.entries.isEmpty else {
       throw RunFailure(
-        .usage, reason: "no_copy",
+        .noCopy,
         "there is nothing to compare: \(obstacles.joined(separator: "; "))")
     }
     report.obstacles = obstacles
@@ -155,13 +155,13 @@ struct VerifyRun {
     let known = all.map(\.entity)
     guard !all.isEmpty else {
       throw RunFailure(
-        .usage, reason: "unknown_entity",
+        .unknownEntity,
         "the pipeline has no objects whose records are copied; for objects on channels, list them "
           + "in source.snapshot.objects")
     }
     if let unknown = self.request.entities.first(where: { !known.contains($0) }) {
       throw RunFailure(
-        .usage, reason: "unknown_entity",
+        .unknownEntity,
         "the pipeline copies no object '\(unknown)'; it copies: \(known.joined(separator: ", "))")
     }
     let wanted = self.request.entities
@@ -174,7 +174,7 @@ struct VerifyRun {
     let usable = zip(all, obstacles).filter { $0.1 == nil }.map(\.0)
     guard !usable.isEmpty else {
       throw RunFailure(
-        .usage, reason: "no_sink",
+        .noSink,
         obstacles.compactMap { $0 }.first
           ?? "verify needs a postgres or files sink, and pipeline '\(self.configuration.name)' has "
           + "none")
@@ -183,7 +183,7 @@ struct VerifyRun {
       let obstacle = usable.first?.repairObstacle
     {
       throw RunFailure(
-        .usage, reason: "no_repair", "--repair corrects tables only: \(obstacle)")
+        .noRepair, "--repair corrects tables only: \(obstacle)")
     }
     return (usable, obstacles.compactMap { $0 })
   }
@@ -195,12 +195,12 @@ struct VerifyRun {
     let states = try sink.copyStates(self.configuration)
     if let other = states.org, !other.isEmpty, other != org {
       throw RunFailure(
-        .configuration, reason: "other_checkpoint",
+        .otherCheckpoint,
         "the copy in sink '\(sink.name)' is of org \(other), and the login is to org \(org)")
     }
     if self.request.repairs, let holder = states.holder {
       throw RunFailure(
-        .tryAgain, reason: "already_running",
+        .alreadyRunning,
         "sink '\(sink.name)' is held by a run: \(holder); --repair needs it, try again later")
     }
     for (entity, _) in objects {
@@ -225,7 +225,7 @@ struct VerifyRun {
     _ entity: String, _ sink: any VerifyingSink, _ reason: String
   ) -> RunFailure {
     RunFailure(
-      .tryAgain, reason: "incomplete",
+      .incomplete,
       "the copy of \(entity) in sink '\(sink.name)' is not complete: \(reason)")
   }
 
@@ -237,7 +237,7 @@ struct VerifyRun {
   ) async throws -> (time: Int64, isOfOrg: Bool) {
     guard let now = client.serviceTime() else {
       throw RunFailure(
-        .unavailable, reason: "unavailable", "the org's responses do not contain its time")
+        .unavailable, "the org's responses do not contain its time")
     }
     do {
       return (

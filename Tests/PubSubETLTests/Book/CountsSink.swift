@@ -24,7 +24,7 @@ final class CountsSink: CheckpointedSink {
     for member in state?["counts"]?.members ?? [] {
       guard let count = member.value.integer, (0...1 << 53).contains(count) else {
         throw RunFailure(
-          .data, reason: "damaged_checkpoint",
+          .damagedCheckpoint,
           "sink \(self.name): the checkpoint has no usable count for \(member.name); restore the "
             + "checkpoint from a copy")
       }
@@ -66,7 +66,7 @@ final class CountsSink: CheckpointedSink {
       try Data(text.utf8).write(to: URL(filePath: self.file), options: .atomic)
     } catch {
       throw RunFailure(
-        .output, reason: "sink_io", "sink \(self.name): \(self.file) cannot be written: \(error)")
+        .sinkIO, "sink \(self.name): \(self.file) cannot be written: \(error)")
     }
   }
 }

@@ -97,7 +97,7 @@ struct LocalCheckTests {
     let store = try FileCheckpointStore(directory: "\(sample.base)/state", pipeline: "opps")
     try store.save(
       CheckpointDocument(pipeline: "opps", org: "00D", sinks: ["other": SinkState(["files": []])]))
-    #expect(LocalCheck.failures(configuration).map(\.reason) == ["new_sink"])
+    #expect(LocalCheck.failures(configuration).map(\.reason) == [.newSink])
   }
 
   @Test("A changed directory that lacks the files of the last run is reported")
@@ -112,7 +112,7 @@ struct LocalCheckTests {
     try store.save(
       CheckpointDocument(pipeline: "opps", org: "00D", sinks: ["files": SinkState(state)]))
     let failures = LocalCheck.failures(configuration)
-    #expect(failures.map(\.reason) == ["other_directory"])
+    #expect(failures.map(\.reason) == [.otherDirectory])
     #expect(failures.map(\.exitCode) == [.data])
     #expect(failures.first?.message.contains("\(sample.base)/old") == true)
     mkdir("\(sample.base)/out", 0o750)

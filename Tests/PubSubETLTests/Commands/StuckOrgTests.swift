@@ -62,7 +62,7 @@ import Testing
     await #expect {
       _ = try await verification.run()
     } throws: {
-      ($0 as? RunFailure)?.reason == "no_progress"
+      ($0 as? RunFailure)?.reason == .noProgress
     }
   }
 }

@@ -51,7 +51,7 @@ import Testing
   func lostOutput() throws {
     let sample = try StateSample()
     let never = #expect(throws: RunFailure.self) { try ChecksumReport.read(sample.configuration) }
-    #expect(never?.exitCode == .tryAgain && never?.reason == "nothing_to_compare")
+    #expect(never?.exitCode == .tryAgain && never?.reason == .nothingToCompare)
     let directory = try #require(sample.configuration.fileSinks.first?.directory)
     try sample.store(
       [StateSample.topic: sample.position(confirmedAt: 0)],

@@ -54,7 +54,7 @@ struct DatabaseRightsTests {
         do {
           try body()
         } catch let error as ConnectionCheck.Failure {
-          failures[command] = RunFailure(error.exitCode, reason: "", error.message)
+          failures[command] = RunFailure(word: "", code: error.exitCode, error.message)
         } catch {
           failures[command] = RunFailure(error)
         }
@@ -85,7 +85,8 @@ struct DatabaseRightsTests {
       let status = try PipelineStatus.read(configuration, maxAge: nil)
       if let problem = status.problems.first(where: { $0.message.contains("warehouse") }) {
         failures["status"] = RunFailure(
-          ExitCode(rawValue: problem.exitCode) ?? .internal, reason: problem.kind, problem.message)
+          word: problem.kind, code: ExitCode(rawValue: problem.exitCode) ?? .internal,
+          problem.message)
       }
       return failures
     }

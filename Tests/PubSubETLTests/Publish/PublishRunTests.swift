@@ -210,7 +210,7 @@ import Testing
         call.end(.ok)
       }
       #expect(account == Account(published: 3, requests: 1))
-      #expect(failure?.exitCode == .usage && failure?.reason == "input")
+      #expect(failure?.exitCode == .usage && failure?.reason == .input)
     }
   }
 
@@ -301,7 +301,7 @@ import Testing
       lines: 1, isStream: false, schemas: ["S": "{"]
     ) { call, _, _ in call.end(.ok) }
     #expect(account == Account())
-    #expect(failure?.exitCode == .unavailable && failure?.reason == "schema")
+    #expect(failure?.exitCode == .unavailable && failure?.reason == .schema)
   }
 
   /// Hangs once the first token was refused.
@@ -335,7 +335,7 @@ import Testing
         call.end(.unauthenticated)
       }
       #expect(account == Account(notSent: 3, requests: 1))
-      #expect(failure?.reason == "signal")
+      #expect(failure?.reason == .signal)
     }
   }
 

@@ -38,7 +38,7 @@ struct ColumnCheckTests {
       _ = try ColumnCheck(stages, planned, earlier: earlier)
       return nil
     } catch let failure as RunFailure {
-      #expect(failure.exitCode == .configuration && failure.reason == "stages")
+      #expect(failure.exitCode == .configuration && failure.reason == .stages)
       return failure.message
     } catch {
       return "\(error)"

@@ -21,7 +21,7 @@ import Testing
         asked.append(name)
         switch name {
         case "a": throw Self.error(.notFound, "topic.not.found")
-        case "c": throw RunFailure(.refused, reason: "cannot_subscribe", "c: not allowed")
+        case "c": throw RunFailure(.cannotSubscribe, "c: not allowed")
         default: break
         }
       }

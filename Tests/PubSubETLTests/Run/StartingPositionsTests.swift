@@ -102,7 +102,7 @@ struct StartingPositionsTests {
             Self.database("db", nil))
         })
       #expect(failure.exitCode == .configuration)
-      #expect(failure.reason == "new_sink")
+      #expect(failure.reason == .newSink)
       #expect(failure.message.contains("'db'"))
     }
     let stores = try self.start(
@@ -185,13 +185,13 @@ struct StartingPositionsTests {
             Self.database("db", nil, rows: rows, start: .now))
         })
       #expect(failure.exitCode == .data)
-      #expect(failure.reason == "lost_state")
+      #expect(failure.reason == .lostState)
       #expect(failure.message.contains("'url' or 'schema'"))
       #expect(failure.message.contains("'db'"))
       #expect(failure.message.contains("--accept-reset"))
     }
     let alone = self.failure { try self.start(Self.database("db", nil, rows: 1)) }
-    #expect(alone?.reason == "lost_state")
+    #expect(alone?.reason == .lostState)
   }
 
   @Test("An accepted reset of a lost database starts a new epoch in all stores")
@@ -242,7 +242,7 @@ struct StartingPositionsTests {
   func lostStateWithFiles() throws {
     let database = Self.database("db", ["/a": Self.at(20)])
     let failure = try #require(self.failure { try self.start(files: Self.files, database) })
-    #expect(failure.reason == "new_sink")
+    #expect(failure.reason == .newSink)
     #expect(failure.message.contains("'files'"))
     #expect(
       try self.start(files: Self.filesFromNow, database)

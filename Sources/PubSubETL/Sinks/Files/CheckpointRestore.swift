@@ -39,14 +39,14 @@ struct CheckpointRestore {
     let orgs = Set(sinks.flatMap { $0 }.map(\.org))
     guard let org = orgs.first else {
       throw RunFailure(
-        .data, reason: "no_manifest",
+        .noManifest,
         "no sink of pipeline '\(configuration.name)' has a _manifest.ndjson that lists "
           + "finished files of the pipeline; there is nothing to restore from, and a first run "
           + "would repeat nothing")
     }
     guard orgs.count == 1 else {
       throw RunFailure(
-        .data, reason: "several_orgs",
+        .severalOrgs,
         "the manifests list files of several orgs (\(orgs.sorted().joined(separator: ", "))); "
           + "set source.org.org_id (18 characters) to choose one")
     }

@@ -43,7 +43,7 @@ final class FilesRun: RunSink {
   func checkIsNew() throws {
     if let other = self.sink.history.otherOrg {
       throw RunFailure(
-        .data, reason: "other_org",
+        .otherOrg,
         "\(self.settings.directory) holds files of pipeline '\(self.context.configuration.name)' with "
           + "events of org \(other), but the login is for org \(self.context.org). \(OrgChange.remedy)"
       )
@@ -55,7 +55,7 @@ final class FilesRun: RunSink {
     }
     let name = self.context.configuration.name
     throw RunFailure(
-      .data, reason: "other_pipeline",
+      .otherPipeline,
       "\(self.settings.directory) holds files of pipeline '\(other.pipeline)' with events of "
         + "\(other.topic), and pipeline '\(name)' has never run. If you renamed "
         + "'\(other.pipeline)', change the name back: its position is stored under it. If "

@@ -63,7 +63,7 @@ struct FilesSettings: ConfiguredSink, Equatable {
     return reason.map { reason in
       [
         RunFailure(
-          .output, reason: "unwritable",
+          .unwritable,
           "the directory of sink '\(self.name)', \(self.directory), cannot be used: \(reason)")
       ]
     } ?? []
@@ -102,18 +102,18 @@ struct FilesSettings: ConfiguredSink, Equatable {
 
   static func failure(_ error: any Error) -> RunFailure? {
     guard let error = error as? FileSinkError else { return nil }
-    let (code, reason): (ExitCode, String) =
+    let reason: EndReason =
       switch error.code {
-      case .io: (.output, "sink_io")
-      case .locked: (.tryAgain, "already_running")
-      case .lostState: (.data, "lost_state")
-      case .lostOutput: (.data, "lost_output")
-      case .otherDirectory: (.data, "other_directory")
-      case .unknownFile: (.data, "unknown_file")
-      case .unverifiable: (.configuration, "unverifiable")
-      default: (.data, "inconsistent_output")
+      case .io: .sinkIO
+      case .locked: .alreadyRunning
+      case .lostState: .lostState
+      case .lostOutput: .lostOutput
+      case .otherDirectory: .otherDirectory
+      case .unknownFile: .unknownFile
+      case .unverifiable: .unverifiable
+      default: .inconsistentOutput
       }
-    return RunFailure(code, reason: reason, error.message)
+    return RunFailure(reason, error.message)
   }
 }
 

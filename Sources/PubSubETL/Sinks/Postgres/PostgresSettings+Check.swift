@@ -8,7 +8,7 @@ extension PostgresSettings {
     let probe = try DatabaseProbe(self.sink)
     if probe.isReadOnly {
       throw RunFailure(
-        .refused, reason: "database_refused",
+        .databaseRefused,
         "database \(probe.database) is read-only: the server is a standby, or is configured so; use "
           + "the primary in url")
     }
@@ -18,7 +18,7 @@ extension PostgresSettings {
       lines.append("sink \(self.name): \(concern)")
     }
     if let obstacle = probe.obstacle {
-      throw RunFailure(.refused, reason: "database_refused", obstacle)
+      throw RunFailure(.databaseRefused, obstacle)
     }
     // Tables that are there are enough for the objects and fields of today.
     let isFixed = !probe.mayCreate && self.sink.contract == .evolve

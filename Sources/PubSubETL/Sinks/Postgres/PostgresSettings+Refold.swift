@@ -40,7 +40,7 @@ extension PostgresSettings: RefoldingSink {
     if let entity = selection.entity, chosen.isEmpty {
       let known = all.map(\.entity).joined(separator: ", ")
       throw RunFailure(
-        .usage, reason: "unknown_entity",
+        .unknownEntity,
         "sink '\(self.name)' has no tables of \(entity)"
           + (known.isEmpty ? "; it has no tables yet" : "; it has those of \(known)"))
     }

@@ -50,7 +50,7 @@ extension PostgresSettings: VerifyingSink {
     }
     guard let table = found else {
       throw RunFailure(
-        .data, reason: "lost_table",
+        .lostTable,
         "sink '\(self.name)' has no current table of \(layout.entity); the next run makes it")
     }
     return StagedVerification(

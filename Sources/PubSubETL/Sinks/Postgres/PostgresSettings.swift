@@ -84,26 +84,26 @@ struct PostgresSettings: ConfiguredSink, Equatable {
 
   static func failure(_ error: any Error) -> RunFailure? {
     if let error = error as? LeaseError {
-      return RunFailure(.tryAgain, reason: "already_running", error.description)
+      return RunFailure(.alreadyRunning, error.description)
     }
     if let error = error as? OtherOrgError {
       return RunFailure(
-        .data, reason: "other_org", "\(error.description). \(OrgChange.remedy)")
+        .otherOrg, "\(error.description). \(OrgChange.remedy)")
     }
     guard let error = error as? PostgresError else { return nil }
-    let (code, reason): (ExitCode, String) =
+    let reason: EndReason =
       switch error.disposition {
-      case .retry: (.unavailable, "database_unavailable")
-      case .diskFull, .resources: (.output, "sink_io")
-      case .refused: (.refused, "database_refused")
-      case .configuration: (.configuration, "database")
-      case .contract: (.data, "contract")
-      case .lostTable: (.data, "lost_table")
-      case .rewound: (.tryAgain, "database_rewound")
-      case .rejectedRow: (.data, "rejected_row")
-      case .bug: (.internal, "internal")
+      case .retry: .databaseUnavailable
+      case .diskFull, .resources: .sinkIO
+      case .refused: .databaseRefused
+      case .configuration: .database
+      case .contract: .contract
+      case .lostTable: .lostTable
+      case .rewound: .databaseRewound
+      case .rejectedRow: .rejectedRow
+      case .bug: .internal
       }
-    return RunFailure(code, reason: reason, error.message)
+    return RunFailure(reason, error.message)
   }
 }
 

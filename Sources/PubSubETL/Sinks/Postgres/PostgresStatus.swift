@@ -66,7 +66,7 @@ struct PostgresStatus: SinkStatus {
     if let failure = self.failure {
       problems.append(
         PipelineStatus.Problem(
-          failure.exitCode, failure.reason,
+          failure.exitCode, failure.word,
           "sink '\(self.name)': \(failure.message)"
             + (self.isConnected
               ? ""
@@ -87,7 +87,7 @@ struct PostgresStatus: SinkStatus {
         PipelineStatus.Problem(
           failure.exitCode,
           finding.kind == .outdatedReader
-            ? "outdated_views" : finding.disposition == nil ? "damaged_tables" : failure.reason,
+            ? "outdated_views" : finding.disposition == nil ? "damaged_tables" : failure.word,
           "sink '\(self.name)': \(failure.message)", statements: finding.statements))
     }
     let refused = self.refusedReads.values.reduce(0, +)

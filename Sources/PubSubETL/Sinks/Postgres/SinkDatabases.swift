@@ -62,7 +62,7 @@ struct SinkDatabases {
     for entry in self.entries {
       guard let state = entry.state, state.org != org else { continue }
       throw RunFailure(
-        .data, reason: "other_org",
+        .otherOrg,
         "the positions of sink '\(entry.name)' in its database belong to org \(state.org), but "
           + "those of the checkpoint belong to org \(org); nothing was changed. \(OrgChange.remedy)"
       )

@@ -130,7 +130,7 @@ final class StdoutSink: CheckpointedSink {
   private func checkPatience() throws {
     guard self.givesUp() else { return }
     throw RunFailure(
-      .output, reason: "sink_io",
+      .sinkIO,
       "the program that reads standard output has stopped reading; the next run will write the "
         + "lines since the last commit again")
   }
@@ -138,7 +138,7 @@ final class StdoutSink: CheckpointedSink {
   private static func failure(_ code: Int32) -> RunFailure {
     let reason = String(cString: strerror(code))
     return RunFailure(
-      .output, reason: "sink_io",
+      .sinkIO,
       code == EPIPE
         ? "standard output was closed by the program that reads it (\(reason)); the next run will "
           + "write the lines since the last commit again"

@@ -82,7 +82,7 @@ struct StdoutSinkTests {
     try sink.write(Self.batch(rows: 1))
     let failure = try #require(throws: RunFailure.self) { try sink.flush(finish: false) }
     #expect(failure.exitCode == .output)
-    #expect(failure.reason == "sink_io")
+    #expect(failure.reason == .sinkIO)
     #expect(failure.message.hasPrefix("standard output was closed by the program that reads it"))
   }
 
