@@ -81,18 +81,15 @@ let package = Package(
     target("CEL", ["CRE2", "CSystem", "Bytes", "JSON"]),
     // Threads, locks, timers and waiting for descriptors.
     target("EventLoop", ["CArguments", "CSystem", "Clocks"]),
-    target("Digest", ["COpenSSL"]),
-    // Texts that only the holders of a key can read.
-    target("Sealing", ["COpenSSL", "Bytes", "Digest"]),
-    // Signatures with private keys.
-    target("Signatures", ["COpenSSL"]),
+    // Digests, signatures, and texts that only the holders of a key can read.
+    target("Cryptography", ["COpenSSL", "Bytes"]),
     // 2: bytes over the network.
     target("TLSStream", ["COpenSSL", "CSystem", "EventLoop"]),
     target("HTTPClient", ["CCurl", "Clocks", "EventLoop", "TLSStream"]),
     target(
       "HTTP2Transport", ["CNGHTTP2", "CZlib", "Clocks", "EventLoop", "TLSStream", grpcCore]),
     // Connections to PostgreSQL, by libpq.
-    target("PostgresClient", ["CPQ", "Clocks", "Digest"]),
+    target("PostgresClient", ["CPQ", "Clocks", "Cryptography"]),
     // Files that survive a crash: the system calls behind them, and their errors.
     target("DurableFiles", ["CSystem"]),
     // 3: the service, the login, the format.
@@ -105,31 +102,31 @@ let package = Package(
     target(
       "SalesforceAuth",
       [
-        "CSystem", "Clocks", "Bytes", "JSON", "EventLoop", "Signatures", "HTTPClient",
+        "CSystem", "Clocks", "Bytes", "JSON", "EventLoop", "Cryptography", "HTTPClient",
         "DurableFiles",
       ]),
     // Records by the REST API and Bulk API 2.0.
     target("SalesforceREST", ["Clocks", "JSON", "HTTPClient", "EventLoop"]),
-    target("Avro", ["Bytes", "JSON", "Digest"]),
+    target("Avro", ["Bytes", "JSON", "Cryptography"]),
     // Schemas by the IDs that the service gives them, in memory and in files.
     target(
-      "SchemaStore", ["Bytes", "JSON", "EventLoop", "Digest", "DurableFiles", "Avro"]),
+      "SchemaStore", ["Bytes", "JSON", "EventLoop", "Cryptography", "DurableFiles", "Avro"]),
     // 4: the service as one client, with login, transport and schemas.
     target(
       "SalesforcePubSub",
       [
-        "Clocks", "EventLoop", "Signatures", "TLSStream", "HTTPClient", "HTTP2Transport",
+        "Clocks", "EventLoop", "Cryptography", "TLSStream", "HTTPClient", "HTTP2Transport",
         "PubSubAPI", "SalesforceAuth", "Avro", "SchemaStore", grpcCore,
       ]),
     // How a run is conducted.
-    target("Pipeline", ["Clocks", "Bytes", "JSON", "Digest", "CEL", "EventLoop"]),
+    target("Pipeline", ["Clocks", "Bytes", "JSON", "Cryptography", "CEL", "EventLoop"]),
     // Where a run stands, on disk.
     target("Checkpoint", ["Bytes", "JSON", "DurableFiles", "Pipeline"]),
     // 5: the ends of a pipeline.
     target(
       "PubSubSource",
       [
-        "Clocks", "Bytes", "JSON", "EventLoop", "Digest", "DurableFiles", "PubSubAPI", "Avro",
+        "Clocks", "Bytes", "JSON", "EventLoop", "Cryptography", "DurableFiles", "PubSubAPI", "Avro",
         "SchemaStore", "Pipeline", grpcCore,
       ]),
     // Records as REST and Bulk have them, as rows of their events.
@@ -139,12 +136,12 @@ let package = Package(
     target(
       "FileSink",
       [
-        "CZstd", "CSystem", "Clocks", "Bytes", "JSON", "Digest", "Sealing", "DurableFiles",
+        "CZstd", "CSystem", "Clocks", "Bytes", "JSON", "Cryptography", "DurableFiles",
         "Pipeline",
       ]),
     target(
       "PostgresSink",
-      ["Clocks", "Bytes", "JSON", "Digest", "PostgresClient", "Pipeline", "Checkpoint"]),
+      ["Clocks", "Bytes", "JSON", "Cryptography", "PostgresClient", "Pipeline", "Checkpoint"]),
     // The simulator: the org, what it holds and logs; the servers that deliver it.
     target("SimulatedOrg", ["COpenSSL", "EventLoop"]),
     target(
@@ -159,8 +156,8 @@ let package = Package(
     .executableTarget(
       name: "PubSubETL",
       dependencies: [
-        "CBuildInfo", "CSystem", "Clocks", "Bytes", "JSON", "CEL", "EventLoop", "Sealing",
-        "Signatures", "TLSStream", "HTTPClient",
+        "CBuildInfo", "CSystem", "Clocks", "Bytes", "JSON", "CEL", "EventLoop", "Cryptography",
+        "TLSStream", "HTTPClient",
         "HTTP2Transport", "DurableFiles", "PubSubAPI", "SalesforceAuth", "SalesforceREST",
         "SalesforcePubSub", "SchemaStore", "Pipeline", "Checkpoint",
         "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore,
@@ -198,9 +195,7 @@ let package = Package(
     tests("Bytes"),
     tests("JSON", ["Bytes"]),
     tests("CEL", ["Bytes", "JSON"]),
-    tests("Digest", support: []),
-    tests("Sealing", support: []),
-    tests("Signatures"),
+    tests("Cryptography"),
     tests("EventLoop", ["CSystem", "Clocks"], support: []),
     tests("TLSStream", ["EventLoop"]),
     tests("HTTPClient"),
@@ -210,10 +205,10 @@ let package = Package(
     tests(
       "PubSubAPI", ["EventLoop", "HTTP2Transport", "PubSubMessages", grpcCore, swiftProtobuf]),
     tests(
-      "SalesforceAuth", ["EventLoop", "JSON", "HTTPClient", "Signatures", "DurableFiles"]),
+      "SalesforceAuth", ["EventLoop", "JSON", "HTTPClient", "Cryptography", "DurableFiles"]),
     tests(
       "SalesforceREST", ["OrgTestSupport", "JSON", "HTTPClient", "PubSubSimulator", "SimulatedOrg"]),
-    tests("Avro", ["Bytes", "JSON", "Digest"], support: []),
+    tests("Avro", ["Bytes", "JSON", "Cryptography"], support: []),
     tests("SchemaStore", ["EventLoop", "DurableFiles", "Avro"]),
     tests(
       "SalesforcePubSub",
@@ -221,7 +216,7 @@ let package = Package(
         "PubSubTestSupport", "EventLoop", "Clocks", "TLSStream", "PubSubAPI", "PubSubMessages",
         "SalesforceAuth", "Avro", "SchemaStore", grpcCore, swiftProtobuf,
       ]),
-    tests("Pipeline", ["Bytes", "JSON", "Digest", "Checkpoint"]),
+    tests("Pipeline", ["Bytes", "JSON", "Cryptography", "Checkpoint"]),
     tests("Checkpoint", ["JSON", "DurableFiles", "Pipeline"]),
     tests(
       "PubSubSource",
@@ -232,7 +227,7 @@ let package = Package(
     tests(
       "FileSink",
       [
-        "CZstd", "Bytes", "JSON", "Digest", "Sealing", "DurableFiles", "Pipeline", "Checkpoint",
+        "CZstd", "Bytes", "JSON", "Cryptography", "DurableFiles", "Pipeline", "Checkpoint",
       ]),
     tests(
       "RESTSource",
@@ -241,14 +236,15 @@ let package = Package(
         "PubSubSource",
         "PubSubSimulator", "SimulatedOrg",
       ]),
-    tests("PostgresSink", ["Clocks", "Bytes", "JSON", "Digest", "PostgresClient", "Pipeline"]),
+    tests(
+      "PostgresSink", ["Clocks", "Bytes", "JSON", "Cryptography", "PostgresClient", "Pipeline"]),
     tests("SimulatedOrg"),
     tests("PubSubSimulator", ["SimulatedOrg"]),
     tests("Rehearsal", ["JSON", "SimulatedOrg"], support: []),
     tests(
       "PubSubETL",
       [
-        "Clocks", "Bytes", "JSON", "Signatures", "TLSStream", "HTTPClient", "PostgresClient",
+        "Clocks", "Bytes", "JSON", "Cryptography", "TLSStream", "HTTPClient", "PostgresClient",
         "DurableFiles",
         "SalesforceAuth", "SalesforceREST", "EventLoop", "PubSubAPI", "PubSubMessages",
         "Pipeline", "Checkpoint", "FileSink", "PostgresSink", argumentParser, logging, grpcCore,

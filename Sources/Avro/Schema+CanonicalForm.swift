@@ -1,4 +1,4 @@
-public import Digest
+public import Cryptography
 
 extension Schema {
   /// Parsing Canonical Form (specification, "Transforming into Parsing Canonical Form"): everything

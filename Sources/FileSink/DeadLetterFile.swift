@@ -1,8 +1,8 @@
 internal import Bytes
+public import Cryptography
 internal import DurableFiles
 public import JSON
 public import Pipeline
-public import Sealing
 
 /// Dead letters as zstd NDJSON files, by the same protocol as the files of a sink.
 ///

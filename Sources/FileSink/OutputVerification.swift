@@ -1,4 +1,4 @@
-internal import Digest
+internal import Cryptography
 internal import DurableFiles
 internal import Pipeline
 

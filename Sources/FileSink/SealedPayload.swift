@@ -1,7 +1,7 @@
 internal import Bytes
+public import Cryptography
 internal import JSON
 internal import Pipeline
-public import Sealing
 
 /// A payload in a line of dead letters that only the holders of a key can read.
 public struct SealedPayload: Sendable, Equatable {

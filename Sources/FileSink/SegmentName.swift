@@ -1,5 +1,5 @@
 internal import Bytes
-internal import Digest
+internal import Cryptography
 internal import Pipeline
 
 /// The key of the events or read records that share a file.

@@ -1,4 +1,4 @@
-internal import Digest
+internal import Cryptography
 
 /// Names in SQL.
 package enum SQLIdentifier {

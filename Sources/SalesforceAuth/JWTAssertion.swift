@@ -1,6 +1,6 @@
 internal import Bytes
+internal import Cryptography
 internal import JSON
-internal import Signatures
 
 /// What the JWT bearer flow proves itself with (RFC 7523): claims, signed with the app's key.
 struct JWTAssertion {

@@ -1,8 +1,8 @@
 public import Clocks
+public import Cryptography
 internal import EventLoop
 public import Glibc
 public import HTTPClient
-public import Signatures
 
 /// OAuth 2.0 JWT bearer (RFC 7523): every login is a new assertion, signed with the key whose
 /// certificate the app knows. The answer has no refresh token.

@@ -1,8 +1,8 @@
+internal import Cryptography
 internal import EventLoop
 internal import HTTPClient
 public import PubSubAPI
 internal import SalesforceAuth
-internal import Signatures
 
 /// How a client obtains its access tokens. Prints without secrets.
 ///

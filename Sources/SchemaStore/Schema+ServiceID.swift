@@ -1,5 +1,5 @@
 package import Avro
-internal import Digest
+internal import Cryptography
 
 extension Schema {
   /// The ID that the service gives a schema: the MD5 of its canonical form in base64url

@@ -1,5 +1,5 @@
 internal import Bytes
-internal import Digest
+internal import Cryptography
 internal import JSON
 
 /// A schema as its file in the cache has it: one JSON object that tells whose it is, and carries the

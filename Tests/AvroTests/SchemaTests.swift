@@ -1,5 +1,5 @@
 import Avro
-import Digest
+import Cryptography
 import JSON
 import Testing
 

@@ -1,8 +1,8 @@
 import Bytes
+import Cryptography
 import DurableFiles
 import JSON
 import Pipeline
-import Sealing
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
+import Cryptography
 import Glibc
 import HTTPClient
-import Signatures
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 internal import Bytes
-internal import Digest
+internal import Cryptography
 
 /// HMAC-SHA-256 of values' canonical texts (`ValueText.appendCanonical`), in hexadecimal digits.
 final class HashedText {

@@ -1,4 +1,4 @@
-internal import Digest
+internal import Cryptography
 package import PostgresClient
 
 /// Records to read again from Salesforce, because a change arrived without its values or could not

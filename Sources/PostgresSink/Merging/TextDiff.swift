@@ -1,4 +1,4 @@
-internal import Digest
+internal import Cryptography
 
 /// A long-text value that arrived as a unified diff against the previous value
 /// (ChangeEvents.md#long-texts).

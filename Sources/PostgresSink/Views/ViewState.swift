@@ -1,4 +1,4 @@
-internal import Digest
+internal import Cryptography
 internal import PostgresClient
 
 /// A view as the database describes it.

@@ -1,5 +1,5 @@
+import Cryptography
 import HTTPClient
-import Signatures
 
 /// How an access token is obtained (Logins.md).
 enum AuthConfiguration: Sendable {

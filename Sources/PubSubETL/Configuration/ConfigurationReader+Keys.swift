@@ -1,7 +1,7 @@
+import Cryptography
 import FileSink
 import JSON
 import Pipeline
-import Sealing
 
 /// Keys of the pipeline file's own: they come from the environment or a file.
 extension ConfigurationReader {

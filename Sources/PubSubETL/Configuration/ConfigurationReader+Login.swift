@@ -1,7 +1,7 @@
+import Cryptography
 import HTTPClient
 import JSON
 import SalesforceAuth
-import Signatures
 
 /// How the org is logged in to: the member `auth` of an org.
 extension ConfigurationReader {

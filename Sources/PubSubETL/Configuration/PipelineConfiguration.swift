@@ -1,9 +1,9 @@
+import Cryptography
 import FileSink
 import HTTPClient
 import JSON
 import Pipeline
 import PubSubAPI
-import Sealing
 
 /// A pipeline as its file means it: checked, with defaults filled in, paths absolute.
 ///

@@ -1,3 +1,4 @@
+import Cryptography
 import FileSink
 import GRPCCore
 import HTTP2Transport
@@ -5,7 +6,6 @@ import Pipeline
 import PubSubAPI
 import PubSubSource
 import SchemaStore
-import Sealing
 
 /// Decodes events of dead letters by their schemas: those that runs have kept, and else those of the
 /// service, which are asked for once each.

@@ -1,4 +1,4 @@
-import Digest
+import Cryptography
 import JSON
 import Testing
 

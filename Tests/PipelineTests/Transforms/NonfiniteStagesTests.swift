@@ -1,4 +1,4 @@
-import Digest
+import Cryptography
 import Testing
 
 @testable import Pipeline

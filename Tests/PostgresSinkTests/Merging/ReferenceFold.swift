@@ -1,4 +1,4 @@
-import Digest
+import Cryptography
 
 @testable import PostgresSink
 

@@ -1,4 +1,4 @@
-import Digest
+import Cryptography
 import TestSupport
 import Testing
 

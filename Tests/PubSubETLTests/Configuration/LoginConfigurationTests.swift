@@ -1,5 +1,5 @@
+import Cryptography
 import Glibc
-import Signatures
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
+import Cryptography
 import FileSink
 import Glibc
 import JSON
-import Sealing
 import TestSupport
 import Testing
 

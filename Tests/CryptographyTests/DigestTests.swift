@@ -1,4 +1,4 @@
-import Digest
+import Cryptography
 import Testing
 
 /// Vectors of FIPS 180-4's examples and RFC 1321, appendix A.5.

@@ -1,6 +1,5 @@
 internal import Bytes
 internal import COpenSSL
-internal import Digest
 
 /// A key that seals texts so that only its holders can read them, and nobody can change them unseen
 /// (AES-256-GCM, NIST SP 800-38D). Prints without its value.

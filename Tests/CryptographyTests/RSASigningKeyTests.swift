@@ -2,7 +2,7 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-@testable import Signatures
+@testable import Cryptography
 
 @Suite("RSA keys for signatures")
 struct RSASigningKeyTests {

@@ -1,4 +1,4 @@
-import Sealing
+import Cryptography
 import Testing
 
 @Suite("Sealed texts")

@@ -1,4 +1,4 @@
-import Digest
+import Cryptography
 import Testing
 
 /// Vectors of RFC 4231, section 4.
