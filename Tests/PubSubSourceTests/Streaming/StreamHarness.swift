@@ -108,7 +108,7 @@ final class StreamHarness: Sendable {
   /// The deadline only keeps a failing test from hanging.
   private func anySignal() async throws -> Signal {
     let signal = try #require(
-      await self.signals.receive(until: .now + .seconds(20)), "no signal came")
+      await self.signals.receive(until: .now + .seconds(60)), "no signal came")
     // As the runner does.
     switch signal {
     case .holding: self.holding.withLock { $0 = true }
