@@ -89,7 +89,7 @@ extension DuckDBViews {
         coalesce(max(_place) FILTER (_kind = 'gap')
           > max(_place) FILTER (_whole OR _kind = 'snapshot'), bool_or(_kind = 'gap')) AS _stale,
         arg_max_null(COLUMNS('^[^_]'), CASE
-          WHEN _whole OR _change_type = 'DELETE' THEN _place
+          WHEN _whole THEN _place
           WHEN _kind = 'gap' OR list_contains(_diff_fields, alias(COLUMNS('^[^_]'))) THEN NULL
           WHEN list_contains(_changed_fields || coalesce(_nulled_fields, []),
             alias(COLUMNS('^[^_]'))) THEN _place END)

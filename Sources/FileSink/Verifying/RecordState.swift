@@ -66,10 +66,8 @@ struct RecordState {
         self.existence = .there
         self.isStale = false
       }
-    case .deletion:
-      self.clearCells()
-      self.replacesAll = true
-      self.existence = .deleted
+    // As in tables, the last values are kept; a gap event may bring the record back.
+    case .deletion: self.existence = .deleted
     case .gapUpdate: self.isStale = true
     case .gapDeletion:
       self.existence = .deleted

@@ -124,6 +124,35 @@ import Testing
       ])
   }
 
+  @Test("A record that a gap event brings back has the values that it had")
+  func broughtBack() throws {
+    let stream = RandomStream(seed: 1)
+    let lines = [
+      #"""
+      {"_kind":"change","_change_type":"CREATE","_record_id":"a0R0000000000011AAA",\#
+      "_commit_timestamp":"2026-02-17T04:03:10.000Z","A":"image"}
+      """#,
+      #"""
+      {"_kind":"change","_change_type":"DELETE","_record_id":"a0R0000000000011AAA",\#
+      "_commit_timestamp":"2026-02-17T04:03:20.000Z"}
+      """#,
+      #"""
+      {"_kind":"gap","_change_type":"GAP_UNDELETE","_record_id":"a0R0000000000011AAA",\#
+      "_commit_timestamp":"2026-02-17T04:03:30.000Z"}
+      """#,
+    ]
+    let manifest = try stream.writeFile(of: lines, to: self.directory.path, first: (1, 0))
+    try manifest.write(
+      toFile: "\(self.directory.path)/_manifest.ndjson", atomically: false, encoding: .utf8)
+    let catalog = ColumnCatalog(directory: self.directory.path, pipeline: RandomStream.pipeline)
+    try catalog.add(Self.layout, entityDirectory: RandomStream.entity)
+    let rows = try self.folded()
+    #expect(rows == [["a0R0000000000011AAA", false, true, "image", nil, nil]])
+    let view = try PythonScript.run(
+      "fold_files.py", [self.directory.path, RandomStream.entity] + RandomStream.columns)
+    #expect(try JSONValue(parsing: Array(view.utf8)) == rows[0])
+  }
+
   @Test("A line that this program cannot have written is refused by file and line")
   func hostileLine() throws {
     var stream = RandomStream(seed: 3)
