@@ -251,10 +251,9 @@ def fold(lines, columns):
             deleted.add(record)
         elif line["_change_type"] not in ("UPDATE", "GAP_UPDATE"):
             deleted.discard(record)
-        if line["_kind"] == "gap":
+        # A gap event can bring a deleted record back, with the values that it had.
+        if line["_kind"] == "gap" or line["_change_type"] == "DELETE":
             state.setdefault(record, {})
-        elif line["_change_type"] == "DELETE":
-            state[record] = {}
         elif line["_change_type"] == "UPDATE":
             touched = set(line["_changed_fields"] + line["_nulled_fields"])
             for name in touched - set(line["_diff_fields"]):
