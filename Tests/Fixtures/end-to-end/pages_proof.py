@@ -6,7 +6,7 @@
 - Queries run in DuckDB or PostgreSQL, on copies that the pipelines of GettingStarted.md made, and give rows.
 - Shell blocks run in the order of the pages and end with 0. FILE is a pipeline file. Output that a page shows is
   compared; `…` stands for any text.
-- The view of old and new values in Tables.md has every update that the simulator made.
+- The view of old and new values in Tables.md has every update of a stage, and every field that an update cleared.
 - Every `pubsub-etl` command line, in a block or a sentence, is parsed by the program.
 - README's lines are among those that its pipeline exports.
 
@@ -41,7 +41,7 @@ PAGES = [
     STAGES + "Filter.md", STAGES + "Set.md", STAGES + "Route.md", STAGES + "Mask.md", STAGES + "Cast.md",
     "Sources/CEL/CEL.docc/Expressions.md", LOGINS + "Logins.md", LOGINS + "LoginClientCredentials.md",
     LOGINS + "LoginJWTBearer.md", LOGINS + "LoginRefreshToken.md", LOGINS + "LoginSalesforceCLI.md",
-    BOOK + "Running.md", BOOK + "WhenSomethingIsWrong.md", BOOK + "DeadLetters.md", BOOK + "Publishing.md",
+    BOOK + "Running.md", BOOK + "ChangingTheOrg.md", BOOK + "WhenSomethingIsWrong.md", BOOK + "DeadLetters.md", BOOK + "Publishing.md",
     BOOK + "TestingAPipeline.md", BOOK + "PipelineReference.md",
 ]
 # The beginning of a block: why it is not run.
@@ -53,6 +53,7 @@ NOT_RUN = {
     "createdb sales": "the proof makes the database, and runs this pipeline",
     "export DATABASE_URL=postgresql:///sales": "the same",
     "export DATABASE_URL=postgresql://etl@": "a server of an example",
+    "ALTER DATABASE warehouse": "a database of an example",
     "scripts/install": "InstallTests does",
     "salesforce.opportunity  ": "columns, not a command",
     "SELECT at, table_name, action": "has rows only after a change of schema",
@@ -61,6 +62,8 @@ NOT_RUN = {
     "sf org login": "needs the Salesforce CLI",
     "(umask 077; cat >": "writes outside of the proof's directory",
     "$ pubsub-etl run deals.json": "prove_readme does",
+    "{ cat \"$HOME/out/sales/_views.sql\"": "needs the program duckdb",
+    "SF_LOGIN_URL=https://YOURDOMAIN": "variables of an example org; run_from_cron writes such a file",
     "$ cat ~/.pubsub-etl.env": "variables of an example org; cron_proof.py runs with such a file",
     "pubsub-etl dead-letters": "dead_letters_proof.py runs these commands on dead letters",
     "pubsub-etl checkpoint": "they ask for confirmation; terminal_proof.py and commands_proof.py run them",
@@ -165,6 +168,15 @@ class Proof:
             self.prove_unit(block)
         elif block.language == "":
             self.prove_shell(block)
+        elif block.language == "python":
+            code, output = self.call(sys.executable, "-c", block.text.replace("out/opps", "out/sales"))
+            if code:
+                block.fail("Python ends with %d: %s" % (code, output))
+        elif block.language == "sh":
+            self.parse_commands(block, block.text)
+            with open(self.work + "/check-copy", "w", encoding="utf-8") as file:
+                file.write(block.text.replace("/usr/local/bin", self.programs))
+            self.run_from_cron(block, "/bin/sh $HOME/check-copy")
         else:
             block.fail("is neither run nor listed in NOT_RUN")
 
@@ -209,6 +221,8 @@ class Proof:
                 continue
             if "salesforce." in query or "ROLE" in query or "SCHEMA" in query:
                 rows = self.query_tables(block, query)
+            elif query.startswith("SET VARIABLE"):
+                rows = self.connection.execute(query).fetchall()
             else:
                 rows = self.connection.execute("SELECT 1 FROM (%s) LIMIT 1" % query.strip()).fetchall()
             if not rows and query.lstrip().startswith(("SELECT", "WITH")):
@@ -245,9 +259,10 @@ class Proof:
         file = "pipelines/sales.json"
         if "tables only" in block.text and "snapshot" in block.text:
             file = "pipelines/sales-postgres.json"
-        schedule = re.match(r"(?:[\d*/,-]+ ){5}", block.text)
-        if schedule:
-            self.run_from_cron(block, block.text[schedule.end():])
+        scheduled = re.findall(r"^(?:[\d*/,-]+ ){5}(.*)", block.text, re.M)
+        if scheduled:
+            for command in scheduled:
+                self.run_from_cron(block, command)
         elif block.text.startswith("$ "):
             for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.M):
                 _, output = self.call("bash", "-c", command)
@@ -267,8 +282,11 @@ class Proof:
 
     def run_from_cron(self, block, command):
         with open(self.work + "/.pubsub-etl.env", "w", encoding="utf-8") as file:
-            for name in ("PUBSUB_ENDPOINT", "PUBSUB_CA_FILE", "SF_LOGIN_URL", "SF_CLIENT_ID", "SF_CLIENT_SECRET"):
-                file.write("export %s=%s\n" % (name, shlex.quote(self.environment[name])))
+            for name in ("PUBSUB_ENDPOINT", "PUBSUB_CA_FILE", "SF_LOGIN_URL", "SF_CLIENT_ID", "SF_CLIENT_SECRET",
+                         "DATABASE_URL"):
+                # With set -a, the lines have no export.
+                export = "export " if ". $HOME/.pubsub-etl.env &&" in command else ""
+                file.write("%s%s=%s\n" % (export, name, shlex.quote(self.environment[name])))
         done = subprocess.run(
             ["env", "-i", "HOME=" + self.work, "PATH=/usr/bin:/bin", "/bin/sh", "-c",
              command.replace("/usr/local/bin", self.programs)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -279,7 +297,7 @@ class Proof:
     def parse_commands(self, block, text):
         """Gives each command line to the program, with a pipeline file that does not exist: it parses the line, and
         ends before it does anything."""
-        text = text.replace("\\\n", " ")
+        text = text.replace("\\\n", " ").replace(" 2>&1", "")
         for command in re.findall(r"(?:^|[ /])pubsub-etl ((?!\(open).*)", text, re.M):
             lexer = shlex.shlex(command.replace("…", ""), posix=True, punctuation_chars=True)
             lexer.whitespace_split = True
@@ -297,12 +315,18 @@ class Proof:
             self.counts["commands"] += 1
 
     def prove_changes(self, truth):
-        """The view of the page has every update of a stage, with the values that the org had."""
-        stages, expected = {}, set()
+        """The view of the page has every update of a stage, with the values that the org had, and every cleared field,
+        also one whose value before is not known."""
+        stages, expected, cleared = {}, set(), set()
         with open(truth, encoding="utf-8") as file:
             events = [json.loads(line) for line in file]
         for event in events:
-            if event["topic"] != "/data/OpportunityChangeEvent" or "StageName" not in (event["fields"] or {}):
+            if event["topic"] != "/data/OpportunityChangeEvent":
+                continue
+            header = event["header"]
+            if header["changeType"] == "UPDATE":
+                cleared |= set(itertools.product(header["recordIds"], map(str.lower, header["nulledFields"])))
+            if "StageName" not in (event["fields"] or {}):
                 continue
             for record in event["header"]["recordIds"]:
                 stage = event["fields"]["StageName"]
@@ -316,6 +340,11 @@ class Proof:
         actual |= {(record, None, new) for record, _, new in actual}
         if not expected or expected - actual:
             self.differences.append("reports.opportunity_changes lacks %s" % list(expected - actual)[:3])
+        shown = {tuple(row) for row in postgres.query(
+            self.environment["DATABASE_URL"],
+            "SELECT id, field FROM reports.opportunity_changes WHERE new_value IS NULL")}
+        if not cleared or cleared - shown:
+            self.differences.append("reports.opportunity_changes lacks cleared %s" % list(cleared - shown)[:3])
 
     def prove_publishing(self):
         """Prepares what the page assumes; afterwards, the results are those that it shows."""
@@ -345,10 +374,10 @@ def prove_readme(work, environment, programs):
     pipeline = [block for block in found if block.language == "json"][0]
     with open(work + "/deals.json", "w", encoding="utf-8") as file:
         file.write(pipeline.text)
+    shutil.copytree(ROOT + "/pipelines", work + "/pipelines")
     subprocess.run(
-        [programs + "/pubsub-etl", "run", work + "/deals.json", "--set",
-         "source.org.endpoint=" + environment["PUBSUB_ENDPOINT"], "--set",
-         "source.org.tls.ca_file=" + environment["PUBSUB_CA_FILE"], "--set", "run.quiet=1s"],
+        [programs + "/pubsub-etl", "run", work + "/deals.json", "--set", "source.org=pipelines/org.json", "--set",
+         "run.quiet=1s"],
         env=environment, check=True, stderr=subprocess.DEVNULL)
     (shown,) = [block for block in found if "zstdcat" in block.text]
     lines = [line for line in shown.text.splitlines() if line.startswith("{")]
@@ -396,6 +425,8 @@ def main():
             proof.prove(page)
             if page.endswith("Tables.md"):
                 proof.prove_changes(simulator.truth)
+                # The page drops a view. The next run creates it again, and says so.
+                proof.call("pubsub-etl", "run", "pipelines/sales-postgres.json")
     if proof.differences:
         sys.exit("\n".join(proof.differences))
     print(json.dumps({"pages": len(PAGES), "blocks": len(every), "readme_lines": lines, **proof.counts}))
