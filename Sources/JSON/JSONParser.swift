@@ -406,7 +406,7 @@ extension JSONParser {
     case UInt8(ascii: "/"), UInt8(ascii: "#"):
       "; JSON has no comments; remove it, or write it as a member, \"//\": \"text\""
     case UInt8(ascii: "'"): "; strings need double quotes"
-    default: ""
+    default: ["U+201C", "U+201D"].contains(self.found) ? "; replace the curly quote by \"" : ""
     }
   }
 

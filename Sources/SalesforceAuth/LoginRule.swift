@@ -145,6 +145,9 @@ struct LoginRule: Sendable {
     LoginRule(
       errors: ["unsupported_grant_type", "unauthorized_client"], grants: [.clientCredentials],
       advice: "enable the client credentials flow in the app's settings"),
+    LoginRule(
+      errors: ["invalid_client_id"], words: ["client identifier"], grants: [.clientCredentials],
+      advice: Self.unknownClient),
   ]
 
   private static let ofJWT = [
@@ -252,6 +255,6 @@ struct LoginRule: Sendable {
     "pre-authorise the user: in the app's policies, set permitted users to admin-approved users, "
     + "select a permission set there, and assign it to the user"
   private static let unknownClient =
-    "check client_id, and that login_url is a host of the org that has the app; a new app can "
-    + "take ten minutes to become available"
+    "check client_id, and that login_url is a host of the org that has the app, production or "
+    + "sandbox; a new app can take ten minutes to become available"
 }

@@ -70,6 +70,10 @@ struct JSONParserTests {
       ("1 2", 1, 3, "the text ends after one value, but '2' follows"),
       ("NaN", 1, 1, "expected a value, found 'N'"),
       ("nul1", 1, 1, "expected a value; did you mean 'null'?"),
+      (
+        "[\u{201C}a\u{201D}]", 1, 2,
+        "expected a value, found U+201C; replace the curly quote by \""
+      ),
       ("tru", 1, 4, "expected 'true', but the text ends here"),
       (
         "// x\n1", 1, 1,

@@ -91,7 +91,7 @@ struct LoginRefusalTests {
       (.clientCredentials, "invalid_grant", "request not supported on this domain", "My Domain"),
       (.clientCredentials, "invalid_grant", "no client credentials user enabled", "run-as user"),
       (.clientCredentials, "invalid_client", "invalid client credentials", "client_secret"),
-      (.clientCredentials, "invalid_client_id", "client identifier invalid", "ten minutes"),
+      (.clientCredentials, "invalid_client_id", "client identifier invalid", "and that login_url"),
       (.clientCredentials, "unsupported_grant_type", "not supported", "client credentials flow"),
       (.clientCredentials, "inactive_user", "user is inactive", "run-as user of the app"),
       (.clientCredentials, "invalid_grant", "expired access/refresh token", "Login History"),

@@ -21,6 +21,7 @@ struct OrgChange {
   private(set) var positions: [String: TopicPosition] = [:]
   /// Objects whose records are read again.
   let entities: [String]
+  private let hasFiles: Bool
   /// The checkpoint is more than a copy of what databases have, or there is one.
   let storesDocument: Bool
 
@@ -50,6 +51,7 @@ struct OrgChange {
     _ databases: SinkDatabases, entities: [String]
   ) throws {
     self.org = org
+    self.hasFiles = !configuration.fileSinks.isEmpty
     self.old = stored
     self.entities = entities
     var topics = Set(configuration.source.topics.map(\.name))
@@ -135,6 +137,14 @@ struct OrgChange {
           "if both orgs have a record (a copied sandbox) and the old org changed it later, the old row "
             + "stays, even after --snapshot; for a clean copy, give the postgres sink a new name and schema with "
             + "\"start\": \"now\" in the pipeline file"
+        ))
+    }
+    if self.oldOrgs != [self.org], self.hasFiles {
+      lines.append(
+        (
+          "attention",
+          "the files keep the lines of the old org, and the views mix both orgs; for a clean copy, use "
+            + "another directory and another name in the pipeline file"
         ))
     }
     return PipelineStatus.text(lines)
