@@ -420,7 +420,7 @@ package final class PostgresSink: Store {
     if !tables.changes.isEmpty { try self.warnOfReaders() }
     self.fedTables.add([tables.history, tables.current].compactMap(\.?.name), topic: layout.topic)
     let last = self.pending.last { $0.topic == layout.topic && $0.entity == layout.entity }
-    // The other layouts come again, so that all later events follow the same rows.
+    // Other layouts are looked up again, so that all later events go to the same rows.
     if let last, !last.isFor(tables) {
       self.encoders.removeAll { $0.rows.entity == layout.entity }
     }

@@ -214,7 +214,7 @@ import Testing
   @Test("Gap events, deletions and changes without a record are counted from the lines")
   func counts() throws {
     let names = ["_kind", "_change_type", "_record_id", "_commit_timestamp"]
-    // Of r1 a gap event, of r2 a creation, r3 was deleted after a gap event, r4 has only an update.
+    // r1 has a gap event, r2 was created, r3 was deleted after a gap event, r4 has only an update.
     let lines = [
       ("gap", "GAP_UPDATE", "r1", "03:00"), ("change", "CREATE", "r2", "03:10"),
       ("gap", "GAP_UPDATE", "r3", "03:20"), ("change", "DELETE", "r3", "03:30"),

@@ -47,6 +47,7 @@ struct TableEvolution {
     !self.mapping.schemaID.isEmpty && self.currentSchema == self.mapping.schemaID
   }
   private let currentSchema: String?
+  /// The layout is that of rows to be written now.
   private let isArriving: Bool
 
   /// - Parameters:
@@ -319,17 +320,18 @@ struct TableEvolution {
   /// Notes columns whose fields events no longer have, and those that have them again.
   private mutating func noteStates() {
     guard !self.mapping.schemaID.isEmpty, self.mapping.family == .changeEvent else { return }
-    let isNews = self.isFirstSight || self.isCurrent
+    let isNewest = self.isFirstSight || self.isCurrent
     let isEarlier = self.currentSchema != nil && !self.isCurrent
     let used = Set(self.columnNames.compactMap { $0 })
     for index in self.state.tables.indices where !self.state.tables[index].isNew {
       for column in self.state.tables[index].registered {
         switch (column.state, used.contains(column.name)) {
         // Events of a known schema after others that lack the field: it may have been restored.
-        case (.gone, true) where isNews || !isEarlier && self.isArriving:
+        case (.gone, true) where isNewest || !isEarlier && self.isArriving:
           self.note(.filling, column: column.name, in: index)
         case (.gone, _), (nil, _), (_, true): continue
-        case (_, false) where isNews && !isEarlier: self.note(.gone, column: column.name, in: index)
+        case (_, false) where isNewest && !isEarlier:
+          self.note(.gone, column: column.name, in: index)
         // The field was added, converted or restored later; the schema's events leave it empty.
         case (.complete, false) where isEarlier:
           self.note(.filling, column: column.name, in: index)

@@ -2,8 +2,8 @@ internal import Pipeline
 
 /// Why a command ended. The raw value is the word in reports and logs, which is stable.
 ///
-/// The only list of these words, with their exit codes and the text of ExitCodes.md. The service has
-/// words of its own.
+/// This is the only list of the words, with their exit codes and the text of ExitCodes.md. Failures of
+/// streams have the service's words instead.
 enum EndReason: String, CaseIterable, Sendable {
   case allowance
   case allowanceUnknown = "allowance_unknown"

@@ -108,7 +108,7 @@ struct PipelineAssembly {
         logger.notice(
           "schema \(id): the ID is not the fingerprint of the schema that came with it")
       })
-    // Who waits a short time for the first sign of silence does not wait longer for the last event.
+    // A run with a short `quiet` should not wait longer for the last events than for silence.
     if until == .caughtUp {
       source.drainTime = min(source.drainTime, self.configuration.run.quiet / 10)
     }
