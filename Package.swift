@@ -16,8 +16,22 @@ let argumentParser = Target.Dependency.product(
   name: "ArgumentParser", package: "swift-argument-parser")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
-func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
+/// The folders of Sources.
+enum Floor: String {
+  case base = "Base"
+  case network = "Network"
+  case salesforce = "Salesforce"
+  case pipeline = "Pipeline"
+  case connectors = "Connectors"
+  case simulator = "Simulator"
+}
+
+func target(
+  _ name: String, in floor: Floor, _ dependencies: [Target.Dependency] = []
+) -> Target {
+  .target(
+    name: name, dependencies: dependencies, path: "Sources/\(floor.rawValue)/\(name)",
+    swiftSettings: swiftSettings)
 }
 
 func tests(
@@ -50,109 +64,131 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
   ],
   targets: [
-    // 0: C libraries of the system.
+    // MARK: C: libraries of the system, and what only C can say.
     .systemLibrary(
-      name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
-    .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+      name: "CNGHTTP2", path: "Sources/C/CNGHTTP2", pkgConfig: "libnghttp2",
+      providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(
-      name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-    .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
-    .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+      name: "COpenSSL", path: "Sources/C/COpenSSL", pkgConfig: "openssl",
+      providers: [.apt(["libssl-dev"])]),
     .systemLibrary(
-      name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-    .systemLibrary(name: "CSystem"),
+      name: "CCurl", path: "Sources/C/CCurl", pkgConfig: "libcurl",
+      providers: [.apt(["libcurl4-openssl-dev"])]),
+    .systemLibrary(
+      name: "CZlib", path: "Sources/C/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(
+      name: "CZstd", path: "Sources/C/CZstd", pkgConfig: "libzstd",
+      providers: [.apt(["libzstd-dev"])]),
+    .systemLibrary(
+      name: "CPQ", path: "Sources/C/CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+    .systemLibrary(
+      name: "CMicroHTTPD", path: "Sources/C/CMicroHTTPD", pkgConfig: "libmicrohttpd",
+      providers: [.apt(["libmicrohttpd-dev"])]),
+    .systemLibrary(name: "CSystem", path: "Sources/C/CSystem"),
     // Text of floating-point numbers, by the C++ standard library.
-    .target(name: "CShortestDecimal"),
+    .target(name: "CShortestDecimal", path: "Sources/C/CShortestDecimal"),
     // Regular expressions in linear time. The archive of RE2 is linked, so that the programs run where
     // the library is not installed.
-    .target(name: "CRE2", linkerSettings: [.linkedLibrary(":libre2.a")]),
+    .target(name: "CRE2", path: "Sources/C/CRE2", linkerSettings: [.linkedLibrary(":libre2.a")]),
     // What `--version` says.
-    .target(name: "CBuildInfo"),
+    .target(name: "CBuildInfo", path: "Sources/C/CBuildInfo"),
     // The arguments of the process, from the C library.
-    .target(name: "CArguments"),
-    // 1: what does not depend on any protocol.
+    .target(name: "CArguments", path: "Sources/C/CArguments"),
+    // MARK: Base: what depends on no protocol.
     // The time of this process.
-    target("Clocks"),
+    target("Clocks", in: .base),
     // Buffers; text of numbers, dates and base64; the wall clock.
-    target("Bytes", ["CShortestDecimal", "Clocks"]),
-    target("JSON", ["Bytes"]),
-    // Expressions over the columns of a row.
-    target("CEL", ["CRE2", "CSystem", "Bytes", "JSON"]),
+    target("Bytes", in: .base, ["CShortestDecimal", "Clocks"]),
+    target("JSON", in: .base, ["Bytes"]),
     // Threads, locks, timers and waiting for descriptors.
-    target("EventLoop", ["CArguments", "CSystem", "Clocks"]),
+    target("EventLoop", in: .base, ["CArguments", "CSystem", "Clocks"]),
     // Digests, signatures, and texts that only the holders of a key can read.
-    target("Cryptography", ["COpenSSL", "Bytes"]),
-    // 2: bytes over the network.
-    target("TLSStream", ["COpenSSL", "CSystem", "EventLoop"]),
-    target("HTTPClient", ["CCurl", "Clocks", "EventLoop", "TLSStream"]),
-    target(
-      "HTTP2Transport", ["CNGHTTP2", "CZlib", "Clocks", "EventLoop", "TLSStream", grpcCore]),
-    // Connections to PostgreSQL, by libpq.
-    target("PostgresClient", ["CPQ", "Clocks", "Cryptography"]),
+    target("Cryptography", in: .base, ["COpenSSL", "Bytes"]),
     // Files that survive a crash: the system calls behind them, and their errors.
-    target("DurableFiles", ["CSystem"]),
-    // 3: the service, the login, the format.
+    target("DurableFiles", in: .base, ["CSystem"]),
+    target("Avro", in: .base, ["Bytes", "JSON", "Cryptography"]),
+    // MARK: Network: bytes over the network.
+    target("TLSStream", in: .network, ["COpenSSL", "CSystem", "EventLoop"]),
+    target("HTTPClient", in: .network, ["CCurl", "Clocks", "EventLoop", "TLSStream"]),
+    target(
+      "HTTP2Transport", in: .network,
+      ["CNGHTTP2", "CZlib", "Clocks", "EventLoop", "TLSStream", grpcCore]),
+    // Connections to PostgreSQL, by libpq.
+    target("PostgresClient", in: .network, ["CPQ", "Clocks", "Cryptography"]),
+    // MARK: Salesforce: the service, its login, its records, its schemas, and one client made of them.
     // Generated; the messages that carry events are read without it.
     .target(
       name: "PubSubMessages", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
-      exclude: ["Protos"], swiftSettings: swiftSettings),
+      path: "Sources/Salesforce/PubSubMessages", exclude: ["Protos"], swiftSettings: swiftSettings),
     target(
-      "PubSubAPI", ["Clocks", "EventLoop", "PubSubMessages", grpcCore, grpcProtobuf, swiftProtobuf]),
+      "PubSubAPI", in: .salesforce,
+      ["Clocks", "EventLoop", "PubSubMessages", grpcCore, grpcProtobuf, swiftProtobuf]),
     target(
-      "SalesforceAuth",
+      "SalesforceAuth", in: .salesforce,
       [
         "CSystem", "Clocks", "Bytes", "JSON", "EventLoop", "Cryptography", "HTTPClient",
         "DurableFiles",
       ]),
     // Records by the REST API and Bulk API 2.0.
-    target("SalesforceREST", ["Clocks", "JSON", "HTTPClient", "EventLoop"]),
-    target("Avro", ["Bytes", "JSON", "Cryptography"]),
+    target("SalesforceREST", in: .salesforce, ["Clocks", "JSON", "HTTPClient", "EventLoop"]),
     // Schemas by the IDs that the service gives them, in memory and in files.
     target(
-      "SchemaStore", ["Bytes", "JSON", "EventLoop", "Cryptography", "DurableFiles", "Avro"]),
-    // 4: the service as one client, with login, transport and schemas.
+      "SchemaStore", in: .salesforce,
+      ["Bytes", "JSON", "EventLoop", "Cryptography", "DurableFiles", "Avro"]),
     target(
-      "SalesforcePubSub",
+      "SalesforcePubSub", in: .salesforce,
       [
         "Clocks", "EventLoop", "Cryptography", "TLSStream", "HTTPClient", "HTTP2Transport",
         "PubSubAPI", "SalesforceAuth", "Avro", "SchemaStore", grpcCore,
       ]),
+    // MARK: Pipeline: how a run is conducted, wherever events come from or go to.
+    // Expressions over the columns of a row.
+    target("CEL", in: .pipeline, ["CRE2", "CSystem", "Bytes", "JSON"]),
     // How a run is conducted.
-    target("Pipeline", ["Clocks", "Bytes", "JSON", "Cryptography", "CEL", "EventLoop"]),
-    // Where a run stands, on disk.
-    target("Checkpoint", ["Bytes", "JSON", "DurableFiles", "Pipeline"]),
-    // 5: the ends of a pipeline.
     target(
-      "PubSubSource",
+      "Pipeline", in: .pipeline, ["Clocks", "Bytes", "JSON", "Cryptography", "CEL", "EventLoop"]),
+    // Where a run stands, on disk.
+    target("Checkpoint", in: .pipeline, ["Bytes", "JSON", "DurableFiles", "Pipeline"]),
+    // MARK: Connectors: sources and sinks.
+    target(
+      "PubSubSource", in: .connectors,
       [
         "Clocks", "Bytes", "JSON", "EventLoop", "Cryptography", "DurableFiles", "PubSubAPI", "Avro",
         "SchemaStore", "Pipeline", grpcCore,
       ]),
     // Records as REST and Bulk have them, as rows of their events.
     target(
-      "RESTSource",
+      "RESTSource", in: .connectors,
       ["CShortestDecimal", "Clocks", "Bytes", "EventLoop", "SalesforceREST", "Pipeline"]),
     target(
-      "FileSink",
+      "FileSink", in: .connectors,
       [
         "CZstd", "CSystem", "Clocks", "Bytes", "JSON", "Cryptography", "DurableFiles",
         "Pipeline",
       ]),
     target(
-      "PostgresSink",
+      "PostgresSink", in: .connectors,
       ["Clocks", "Bytes", "JSON", "Cryptography", "PostgresClient", "Pipeline", "Checkpoint"]),
-    // The simulator: the org, what it holds and logs; the servers that deliver it.
-    target("SimulatedOrg", ["COpenSSL", "EventLoop"]),
+    // MARK: Simulator: the org, what it holds and logs; the servers that deliver it; a pipeline in
+    // compressed time. The program never imports it.
+    target("SimulatedOrg", in: .simulator, ["COpenSSL", "EventLoop"]),
     target(
-      "PubSubSimulator",
+      "PubSubSimulator", in: .simulator,
       [
         "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "CZlib", "Clocks", "JSON", "EventLoop", "TLSStream",
         "PubSubMessages", "SimulatedOrg", swiftProtobuf,
       ]),
-    // A pipeline in compressed time, against the simulator.
-    target("Rehearsal", ["JSON", "SimulatedOrg", "PubSubSimulator"]),
-    // 6: the programs.
+    target("Rehearsal", in: .simulator, ["JSON", "SimulatedOrg", "PubSubSimulator"]),
+    .executableTarget(
+      name: "PubSubSimulatorCLI",
+      dependencies: [
+        "PubSubSimulator", "SimulatedOrg", "Rehearsal", "JSON", "EventLoop", "TLSStream",
+        "CBuildInfo", argumentParser,
+      ],
+      path: "Sources/Simulator/PubSubSimulatorCLI",
+      swiftSettings: swiftSettings
+    ),
+    // MARK: Program: options, pipeline file, assembly, commands.
     .executableTarget(
       name: "PubSubETL",
       dependencies: [
@@ -163,17 +199,10 @@ let package = Package(
         "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore,
         argumentParser, logging,
       ],
+      path: "Sources/Program/PubSubETL",
       swiftSettings: swiftSettings
     ),
-    .executableTarget(
-      name: "PubSubSimulatorCLI",
-      dependencies: [
-        "PubSubSimulator", "SimulatedOrg", "Rehearsal", "JSON", "EventLoop", "TLSStream",
-        "CBuildInfo", argumentParser,
-      ],
-      swiftSettings: swiftSettings
-    ),
-    // Tests.
+    // MARK: Tests.
     .target(
       name: "TestSupport",
       dependencies: ["Bytes", "EventLoop", "PostgresClient", "DurableFiles", "Pipeline", grpcCore],

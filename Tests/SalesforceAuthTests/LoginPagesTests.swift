@@ -5,7 +5,7 @@ import Testing
 struct LoginPagesTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent()
-  private static let pages = "Sources/SalesforceAuth/SalesforceAuth.docc"
+  private static let pages = "Sources/Salesforce/SalesforceAuth/SalesforceAuth.docc"
 
   private static func text(_ path: String) throws -> String {
     String(decoding: try Data(contentsOf: Self.root.appending(path: path)), as: UTF8.self)

@@ -205,7 +205,7 @@ struct LoginRefusalTests {
   @Test("The page about logins has the table of the code") func page() throws {
     let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
-      .appending(path: "Sources/PubSubETL/PubSubETL.docc/ServiceLogins.md")
+      .appending(path: "Sources/Program/PubSubETL/PubSubETL.docc/ServiceLogins.md")
     let text = String(decoding: try Data(contentsOf: path), as: UTF8.self)
     let rows = LoginRule.table.map(Self.row).joined(separator: "\n")
     #expect(text.contains(rows), "the table should be:\n\(rows)")

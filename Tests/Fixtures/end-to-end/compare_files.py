@@ -32,7 +32,7 @@ KINDS = {
     "time-millis": "time without time zone", "array<string>": "text[]",
 }
 PASS = re.compile(r"-s[a-r]?(\d+)-r[a-r]?(\d+)-\d+[.]ndjson[.]zst$")
-FILES_PAGE = harness.HERE + "/../../../Sources/PubSubETL/PubSubETL.docc/Files.md"
+FILES_PAGE = harness.HERE + "/../../../Sources/Program/PubSubETL/PubSubETL.docc/Files.md"
 
 
 def queries_of_the_page():

@@ -31,15 +31,15 @@ import harness
 import postgres
 
 ROOT = os.path.abspath(harness.HERE + "/../../..")
-BOOK = "Sources/PubSubETL/PubSubETL.docc/"
-STAGES = "Sources/Pipeline/Pipeline.docc/"
-LOGINS = "Sources/SalesforceAuth/SalesforceAuth.docc/"
+BOOK = "Sources/Program/PubSubETL/PubSubETL.docc/"
+STAGES = "Sources/Pipeline/Pipeline/Pipeline.docc/"
+LOGINS = "Sources/Salesforce/SalesforceAuth/SalesforceAuth.docc/"
 # In the order in which they are run: later pages use what earlier ones have exported.
 PAGES = [
     "README.md", BOOK + "GettingStarted.md", BOOK + "Installing.md", BOOK + "Files.md", BOOK + "ACompleteCopy.md",
-    "Sources/PostgresSink/PostgresSink.docc/Tables.md", BOOK + "IsTheCopyRight.md", BOOK + "Stages.md",
+    "Sources/Connectors/PostgresSink/PostgresSink.docc/Tables.md", BOOK + "IsTheCopyRight.md", BOOK + "Stages.md",
     STAGES + "Filter.md", STAGES + "Set.md", STAGES + "Route.md", STAGES + "Mask.md", STAGES + "Cast.md",
-    "Sources/CEL/CEL.docc/Expressions.md", LOGINS + "Logins.md", LOGINS + "LoginClientCredentials.md",
+    "Sources/Pipeline/CEL/CEL.docc/Expressions.md", LOGINS + "Logins.md", LOGINS + "LoginClientCredentials.md",
     LOGINS + "LoginJWTBearer.md", LOGINS + "LoginRefreshToken.md", LOGINS + "LoginSalesforceCLI.md",
     BOOK + "Running.md", BOOK + "ChangingTheOrg.md", BOOK + "WhenSomethingIsWrong.md", BOOK + "DeadLetters.md", BOOK + "Publishing.md",
     BOOK + "TestingAPipeline.md", BOOK + "PipelineReference.md",

@@ -2,7 +2,7 @@
 
     reporting_proof.py --programs DIR --work DIR [--events N] [--seed S]
 
-The statements are those of Sources/PostgresSink/PostgresSink.docc/Tables.md that need only opportunities (pages_proof.py
+The statements are those of Sources/Connectors/PostgresSink/PostgresSink.docc/Tables.md that need only opportunities (pages_proof.py
 runs all of them): the first makes roles and the schema, then pipelines/opps-postgres.json is run, then once more for as many
 events, without repairs, so that records stay stale. Every query is then run as a member of the role
 that reports, and the one that looks back, asked for the present, has to agree with the current table on
@@ -21,7 +21,7 @@ import harness
 import postgres
 
 ROOT = os.path.normpath(os.path.dirname(os.path.abspath(__file__)) + "/../../..")
-PAGE = ROOT + "/Sources/PostgresSink/PostgresSink.docc/Tables.md"
+PAGE = ROOT + "/Sources/Connectors/PostgresSink/PostgresSink.docc/Tables.md"
 TOPIC = "/data/OpportunityChangeEvent"
 MONDAY = "date_trunc('week', now() AT TIME ZONE 'Europe/Berlin') AT TIME ZONE 'Europe/Berlin'"
 VISIBILITY_WAIT = "interval '60 seconds'"

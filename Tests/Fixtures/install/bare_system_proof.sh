@@ -27,7 +27,7 @@ case $suite in
 esac
 if ((EUID != 0)); then echo 'debootstrap and chroot need root' >&2; exit 1; fi
 readonly events=5000 later=200
-page=$(dirname "${BASH_SOURCE[0]}")/../../../Sources/PubSubETL/PubSubETL.docc/Installing.md
+page=$(dirname "${BASH_SOURCE[0]}")/../../../Sources/Program/PubSubETL/PubSubETL.docc/Installing.md
 work=${work:-$(mktemp -d)}
 mkdir -p "$work/packages-$suite"
 work=$(realpath -- "$work")

@@ -19,7 +19,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-PAGE = "/Sources/PubSubETL/PubSubETL.docc/Installing.md"
+PAGE = "/Sources/Program/PubSubETL/PubSubETL.docc/Installing.md"
 PROGRAMS = ("pubsub-etl", "pubsub-simulator")
 NOBODY = 65534
 

@@ -49,7 +49,7 @@ struct BookTests {
   func filesBeside() throws {
     var folder = ""
     var count = 0
-    let page = "Sources/PubSubETL/PubSubETL.docc/Architecture.md"
+    let page = "Sources/Program/PubSubETL/PubSubETL.docc/Architecture.md"
     for line in try RepositoryPages.prose(page) {
       for match in line.matches(of: /`([^`\s]+\.swift)`/) {
         let path = String(match.output.1)

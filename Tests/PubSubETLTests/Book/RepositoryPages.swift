@@ -4,7 +4,7 @@ import FoundationEssentials
 struct RepositoryPages {
   static let root = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-  static let book = "Sources/PubSubETL/PubSubETL.docc"
+  static let book = "Sources/Program/PubSubETL/PubSubETL.docc"
 
   static func text(_ path: String) throws -> String {
     String(decoding: try Data(contentsOf: Self.root.appending(path: path)), as: UTF8.self)

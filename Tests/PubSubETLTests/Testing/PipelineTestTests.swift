@@ -196,7 +196,7 @@ import Testing
   func documentation() throws {
     let page = try String(
       contentsOf: Self.repository.appending(
-        path: "Sources/PubSubETL/PubSubETL.docc/TestingAPipeline.md"), encoding: .utf8)
+        path: "Sources/Program/PubSubETL/PubSubETL.docc/TestingAPipeline.md"), encoding: .utf8)
     let blocks = page.components(separatedBy: "```json\n").dropFirst().map {
       $0.components(separatedBy: "```")[0]
     }

@@ -8,7 +8,7 @@ import Testing
 @Suite("Pages of the stages") struct StagePageTests {
   private static let folder = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    .appending(path: "Sources/Pipeline/Pipeline.docc")
+    .appending(path: "Sources/Pipeline/Pipeline/Pipeline.docc")
 
   private static let header =
     #"{ "name": "ChangeEventHeader", "type": { "type": "record", "name": "ChangeEventHeader", "fields": ["#

@@ -15,7 +15,7 @@ struct RESTAnswerTests {
   func page() throws {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()
-    let page = root.appending(path: "Sources/PubSubETL/PubSubETL.docc/RESTAndBulk.md")
+    let page = root.appending(path: "Sources/Program/PubSubETL/PubSubETL.docc/RESTAndBulk.md")
     let text = String(decoding: try Data(contentsOf: page), as: UTF8.self)
     #expect(text.contains("\n\(RESTAnswer.table)\n"), "replace the table by:\n\(RESTAnswer.table)")
   }
