@@ -10,7 +10,7 @@ struct WhenSomethingIsWrongTests {
     // Mistakes in what somebody wrote; the message names the place and the choices.
     "PubSubETL/Commands", "PubSubETL/Configuration/ConfigurationOverride.swift",
     "PubSubETL/Configuration/ProxyAddress.swift", "PubSubETL/Configuration/UserGroup.swift",
-    "PubSubETL/DryRun", "PubSubETL/Run/RehearsalClock.swift", "Pipeline/Transforms",
+    "PubSubETL/DryRun", "PubSubETL/Session/RehearsalClock.swift", "Pipeline/Transforms",
     "Pipeline/Expressions", "CEL/", "JSON/", "Cryptography/",
     "the pipeline's name '…' cannot be a file name; it must not be empty, contain '/' or begin with '.'",
     // Errors of the system, with the file and the remedy.
@@ -82,7 +82,7 @@ struct WhenSomethingIsWrongTests {
     var count = 0
     for path in try SourceTexts.paths() {
       let source = try SourceTexts(path)
-      let file = path.dropFirst("Sources/".count)
+      let file = path.split(separator: "/").dropFirst(2).joined(separator: "/")
       for pattern in Self.patterns {
         for call in source.literals(after: pattern) {
           guard call.literals.contains(where: { $0.wordCount >= 5 }) else { continue }

@@ -14,7 +14,9 @@ struct LoginPagesTests {
   /// The sources of the modules that print these messages, with the pieces of split literals joined.
   private static func sources() throws -> String {
     var text = ""
-    for folder in ["SalesforceAuth", "Cryptography", "PubSubETL/Configuration"] {
+    for folder in [
+      "Salesforce/SalesforceAuth", "Base/Cryptography", "Program/PubSubETL/Configuration",
+    ] {
       let path = Self.root.appending(path: "Sources/\(folder)").path
       for name in try FileManager.default.contentsOfDirectory(atPath: path).sorted()
       where name.hasSuffix(".swift") {

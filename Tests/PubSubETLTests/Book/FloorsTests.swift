@@ -1,29 +1,30 @@
+import FoundationEssentials
 import Testing
 
-/// The picture of targets on the page Architecture, against `Package.swift`.
+/// The picture of targets on the page Architecture, against `Package.swift` and the folders.
 @Suite("The floors of the book")
 struct FloorsTests {
-  /// Floor of each target, from the picture.
-  private static func floors() throws -> [String: Int] {
+  /// The floors of the picture, the lowest first, with their targets.
+  private static func floors() throws -> [(name: String, targets: [String])] {
     let page = try RepositoryPages.text("\(RepositoryPages.book)/Architecture.md")
-    var floors: [String: Int] = [:]
-    for line in page.split(separator: "\n") {
-      guard let match = line.wholeMatch(of: /([0-6])  (.+)/), let floor = Int(match.output.1)
-      else { continue }
-      for name in match.output.2.split(separator: /[^A-Za-z0-9]+/) where floors[String(name)] == nil
-      {
-        floors[String(name)] = floor
+    let picture = page.split(separator: "```\n").dropFirst().first ?? ""
+    return picture.split(separator: "\n").map { line in
+      let words = line.split(separator: /[^A-Za-z0-9]+/).map(String.init)
+      var targets: [String] = []
+      for word in words.dropFirst()
+      where word.first?.isUppercase == true && !targets.contains(word) {
+        targets.append(word)
       }
-    }
-    return floors
+      return (words[0], targets)
+    }.reversed()
   }
 
-  /// Targets of the manifest but tests, with the targets that they name.
-  private static func targets() throws -> [String: [String]] {
+  /// Targets of the manifest but tests, with their floor and the targets that they name.
+  private static func targets() throws -> [String: (floor: String, dependencies: [String])] {
     let manifest = try RepositoryPages.text("Package.swift")
-    let end = try #require(manifest.firstRange(of: "// Tests.")?.lowerBound)
+    let end = try #require(manifest.firstRange(of: "// MARK: Tests")?.lowerBound)
     let begin = try #require(manifest.firstRange(of: "  targets: [")?.upperBound)
-    var targets: [String: [String]] = [:]
+    var targets: [String: (floor: String, dependencies: [String])] = [:]
     let declarations = manifest[begin..<end].split(
       separator: /\n    (?:\.systemLibrary|\.executableTarget|\.target|target)\(/)
     for declaration in declarations.dropFirst() {
@@ -32,25 +33,42 @@ struct FloorsTests {
       }.joined(separator: "\n")
       let names = code.matches(of: /"([A-Z][A-Za-z0-9]*)"/).map { String($0.output.1) }
       let name = try #require(names.first)
-      targets[name] = Array(names.dropFirst()).filter { $0 != "Protos" }
+      let floor = try #require(
+        code.firstMatch(of: /in: \.([a-z]+)/)?.output.1
+          ?? code.firstMatch(of: /path: "Sources\/([A-Za-z]+)\//)?.output.1)
+      targets[name] = (floor.capitalized, Array(names.dropFirst()).filter { $0 != "Protos" })
     }
     return targets
   }
 
-  @Test("Each target is on one floor, and depends on none above it")
+  @Test("Each target is in the folder of its floor, and depends on no floor above it")
   func floors() throws {
     let floors = try Self.floors()
     let targets = try Self.targets()
     #expect(targets.count > 30)
-    for (name, dependencies) in targets {
-      let floor = try #require(floors[name], "\(name) is on no floor")
-      for dependency in dependencies {
-        let below = try #require(floors[dependency], "\(dependency) is on no floor")
-        #expect(below <= floor, "\(name) (\(floor)) depends on \(dependency) (\(below))")
+    let order = floors.map(\.name)
+    for (name, target) in targets {
+      let floor = try #require(order.firstIndex(of: target.floor), "\(target.floor): no floor")
+      #expect(floors[floor].targets.contains(name), "\(name) is not on the floor \(target.floor)")
+      for dependency in target.dependencies {
+        let below = try #require(targets[dependency], "\(dependency) is not a target").floor
+        let place = try #require(order.firstIndex(of: below))
+        #expect(place <= floor, "\(name) (\(target.floor)) depends on \(dependency) (\(below))")
+        #expect(
+          below != "Simulator" || target.floor == "Simulator",
+          "\(name) depends on \(dependency) of the simulator")
+        #expect(
+          target.floor != "Simulator" || !["Pipeline", "Connectors"].contains(below),
+          "\(name) of the simulator depends on \(dependency)")
       }
     }
-    for name in floors.keys where !["pubsub", "etl", "simulator"].contains(name) {
-      #expect(targets[name] != nil, "\(name) is not a target")
+    let folders = try FileManager.default.contentsOfDirectory(
+      atPath: RepositoryPages.root.appending(path: "Sources").path)
+    #expect(folders.sorted() == order.sorted())
+    for floor in floors {
+      let folders = try FileManager.default.contentsOfDirectory(
+        atPath: RepositoryPages.root.appending(path: "Sources/\(floor.name)").path)
+      #expect(folders.sorted() == floor.targets.sorted(), "folders of \(floor.name)")
     }
   }
 }

@@ -21,7 +21,7 @@ struct PublicSurfaceTests {
     #expect(Set(targets) == ["SalesforcePubSub", "PubSubAPI", "Avro", "HTTP2Transport"])
     var count = 0
     for file in try RepositoryPages.files(
-      in: targets.map { "Sources/\($0)" }, suffixes: [".swift"])
+      in: try targets.map(RepositoryPages.folder), suffixes: [".swift"])
     {
       let surface = PublicSurface(of: try RepositoryPages.text(file))
       count += surface.declarations.count
@@ -68,7 +68,7 @@ struct PublicSurfaceTests {
   @Test("No extension is public as a whole, because the scan would miss its members")
   func extensions() throws {
     for file in try RepositoryPages.files(
-      in: try Self.targets().map { "Sources/\($0)" }, suffixes: [".swift"])
+      in: try Self.targets().map(RepositoryPages.folder), suffixes: [".swift"])
     {
       #expect(!PublicSurface(of: try RepositoryPages.text(file)).hasPublicExtensions, "\(file)")
     }

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Testing
 
 /// The Markdown pages of the repository, and what is in them.
 struct RepositoryPages {
@@ -8,6 +9,15 @@ struct RepositoryPages {
 
   static func text(_ path: String) throws -> String {
     String(decoding: try Data(contentsOf: Self.root.appending(path: path)), as: UTF8.self)
+  }
+
+  /// The folder of a target, below one of the floors.
+  static func folder(of target: String) throws -> String {
+    let sources = Self.root.appending(path: "Sources").path
+    let floor = try FileManager.default.contentsOfDirectory(atPath: sources).first {
+      Self.exists("Sources/\($0)/\(target)")
+    }
+    return "Sources/\(try #require(floor, "no floor has \(target)"))/\(target)"
   }
 
   static func exists(_ path: String) -> Bool {

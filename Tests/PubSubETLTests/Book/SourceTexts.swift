@@ -47,9 +47,7 @@ struct SourceTexts {
   /// Paths of the sources of the program: not those of the simulator, nor generated ones.
   static func paths() throws -> [String] {
     try RepositoryPages.files(in: ["Sources"], suffixes: [".swift"]).filter { path in
-      !["PubSubSimulator", "SimulatedOrg", "Rehearsal/", "PubSubMessages"].contains {
-        path.hasPrefix("Sources/\($0)")
-      }
+      !path.hasPrefix("Sources/Simulator/") && !path.contains("/PubSubMessages/")
     }
   }
 
