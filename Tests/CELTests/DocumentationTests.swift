@@ -14,7 +14,8 @@ struct DocumentationTests {
     let root = URL(fileURLWithPath: #filePath)
       .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     let page = try String(
-      contentsOf: root.appending(path: "Sources/Pipeline/CEL/CEL.docc/Expressions.md"), encoding: .utf8)
+      contentsOf: root.appending(path: "Sources/Pipeline/CEL/CEL.docc/Expressions.md"),
+      encoding: .utf8)
     let lines = page.split(separator: "\n", omittingEmptySubsequences: false)
       .drop { $0 != "## \(heading)" }
       .drop { !$0.hasPrefix("|") }.prefix { $0.hasPrefix("|") }

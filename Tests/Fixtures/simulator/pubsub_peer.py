@@ -23,7 +23,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 
 
 def load_stubs():
-    protos = os.path.join(ROOT, "Sources", "PubSubMessages", "Protos")
+    protos = os.path.join(ROOT, "Sources", "Salesforce", "PubSubMessages", "Protos")
     out = tempfile.mkdtemp(prefix="pubsub-stubs-")
     code = protoc.main([
         "protoc", f"-I{protos}", f"--python_out={out}", f"--grpc_python_out={out}", "pubsub_api.proto"])

@@ -105,7 +105,7 @@ import Testing
       .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources")
     let paths = try FileManager.default.subpathsOfDirectory(atPath: sources.path)
     let files = paths.filter { $0.hasSuffix(".swift") || $0.hasSuffix(".c") }
-    #expect(files.contains("PubSubETL/Output/MessageWriter.swift"))
+    #expect(files.contains("Program/PubSubETL/Output/MessageWriter.swift"))
     let waits = [
       "wait(timeout", "DispatchTime", "DispatchWallTime", "asyncAfter", "cond_timedwait",
       "sem_timedwait",

@@ -112,7 +112,8 @@ struct FaultScriptTests {
   @Test("The example of the documentation is valid")
   func documentedExample() throws {
     let page = URL(filePath: #filePath).deletingLastPathComponent()
-      .appending(path: "../../../Sources/Simulator/PubSubSimulator/PubSubSimulator.docc/PubSubSimulator.md")
+      .appending(path: "../../../Sources/Simulator/PubSubSimulator/PubSubSimulator.docc")
+      .appending(path: "PubSubSimulator.md")
     let text = try String(contentsOf: page, encoding: .utf8)
     let start = try #require(text.range(of: "```json\n"))
     let end = try #require(text.range(of: "```\n", range: start.upperBound..<text.endIndex))

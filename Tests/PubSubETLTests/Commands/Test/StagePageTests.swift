@@ -8,6 +8,7 @@ import Testing
 @Suite("Pages of the stages") struct StagePageTests {
   private static let folder = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
     .appending(path: "Sources/Pipeline/Pipeline/Pipeline.docc")
 
   private static let header =

@@ -9,6 +9,7 @@ import Testing
 @Suite("Test cases of a pipeline") struct PipelineTestTests {
   private static let repository = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
 
   private static let pipelines = Self.repository.appending(path: "pipelines").path
 
