@@ -40,32 +40,39 @@ struct PlanCommand: AsyncParsableCommand {
           "pipeline '\(configuration.name)' has no postgres sink and no stage 'mask'; only databases and "
             + "masks need a plan")
       }
-      let planned = try await PlannedLayouts.ask(configuration)
-      let stages = RunStages(configuration, org: "", classification: planned.classification)
-      _ = try ColumnCheck(
-        stages, planned, earlier: configuration.matchedColumns)
-      for topic in planned.unknown {
-        StandardStream.error.write(
-          PrintableText(
-            line:
-              "\(topic): a channel; the schemas of its events, and so their tables, are not "
-              + "known until events arrive", hiding: secrets))
-      }
-      for line in await self.blindFields(configuration, planned) {
-        StandardStream.error.write(PrintableText(line: line, hiding: secrets))
-      }
-      try Self.print(
-        maskedBy: stages, planned.inputs, secrets, hasMask: configuration.masksColumns)
-      for sink in sinks {
-        let plan = try sink.plan(
-          planned.layouts, through: stages.chain(of: sink), configuration)
-        try Self.print(PrintableText(sql: plan.text, hiding: secrets))
-        for line in plan.consequences {
-          StandardStream.error.write(PrintableText(line: line, hiding: secrets))
-        }
+      try await Session.open(configuration) { session in
+        try await self.plan(sinks, session)
       }
     } catch {
       throw RunFailure(error).reported(hiding: secrets)
+    }
+  }
+
+  private func plan(_ sinks: [any PlanningSink], _ session: Session) async throws {
+    let (configuration, stages) = (session.configuration, session.stages)
+    let secrets = configuration.secrets
+    let planned = try await session.plannedLayouts()
+    _ = try ColumnCheck(
+      stages, planned, earlier: configuration.matchedColumns)
+    for topic in planned.unknown {
+      StandardStream.error.write(
+        PrintableText(
+          line:
+            "\(topic): a channel; the schemas of its events, and so their tables, are not "
+            + "known until events arrive", hiding: secrets))
+    }
+    for line in await self.blindFields(session, planned) {
+      StandardStream.error.write(PrintableText(line: line, hiding: secrets))
+    }
+    try Self.print(
+      maskedBy: stages, planned.inputs, secrets, hasMask: configuration.masksColumns)
+    for sink in sinks {
+      let plan = try sink.plan(
+        planned.layouts, through: stages.chain(of: sink), configuration)
+      try Self.print(PrintableText(sql: plan.text, hiding: secrets))
+      for line in plan.consequences {
+        StandardStream.error.write(PrintableText(line: line, hiding: secrets))
+      }
     }
   }
 
@@ -96,11 +103,11 @@ struct PlanCommand: AsyncParsableCommand {
   /// Fields that the copies of objects cannot have, in lines. The plan is printed even if they cannot be
   /// named.
   private func blindFields(
-    _ configuration: PipelineConfiguration, _ planned: PlannedLayouts
+    _ session: Session, _ planned: PlannedLayouts
   ) async -> [String] {
+    let configuration = session.configuration
     guard configuration.source.snapshot.mode != .never else { return [] }
-    let credentials = OrgCredentials(configuration.source.org, secrets: configuration.secrets)
-    let client = SnapshotRun.client(credentials)
+    let client = session.connection.makeRESTClient()
     var lines: [String] = []
     for (entity, _) in configuration.source.snapshotObjects {
       guard let layout = planned.inputs.first(where: { $0.entity == entity }) else { continue }

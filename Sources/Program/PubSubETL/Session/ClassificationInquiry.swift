@@ -33,12 +33,12 @@ final class ClassificationInquiry: Sendable {
   ///   - logger: the run's logger.
   /// - Returns: nil if no stage selects by classification.
   init?(
-    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials,
-    retry: RetrySchedule = RetrySchedule(giveUpAfter: .seconds(7)), logger: Logger? = nil
+    _ configuration: PipelineConfiguration, _ client: RESTClient, retry: RetrySchedule,
+    logger: Logger? = nil
   ) {
     self.selectors = configuration.classificationSelectors
     guard !self.selectors.isEmpty else { return nil }
-    self.client = SnapshotRun.client(credentials)
+    self.client = client
     self.retry = retry
     self.logger = logger
   }
@@ -50,8 +50,14 @@ final class ClassificationInquiry: Sendable {
     try await self.renew(layouts.map { ($0.entity, $0.schemaID) })
   }
 
-  /// Called by a source before it passes on a response.
-  func prepare(
+  /// For a source, which calls it before it passes on a response.
+  var beforeHandingOn:
+    @Sendable ([PubSubSourceOptions.SchemaOfObject]) async throws(SourceFailure) -> Void
+  {
+    { schemas async throws(SourceFailure) in try await self.prepare(schemas) }
+  }
+
+  private func prepare(
     _ schemas: [PubSubSourceOptions.SchemaOfObject]
   ) async throws(SourceFailure) {
     do {

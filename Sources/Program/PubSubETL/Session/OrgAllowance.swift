@@ -54,17 +54,12 @@ final class AllowanceWatch: Sendable {
   /// The org's answer before the run; nil without one.
   var first: OrgAllowance? { self.reading.withLock { $0 } }
 
-  init(
-    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, retry: RetrySchedule,
-    logger: Logger
-  ) {
-    self.retry = retry
-    self.reserve = configuration.allowance.reserve
+  init(_ session: Session, logger: Logger) {
+    self.retry = session.retry
+    self.reserve = session.configuration.allowance.reserve
     self.logger = logger
     // If the run does not depend on the call, its refusal says nothing about the token.
-    self.client = RESTClient(
-      http: credentials.http,
-      sessions: OrgSessions(provider: credentials.provider, renews: self.reserve != nil))
+    self.client = session.connection.makeRESTClient(renews: self.reserve != nil)
   }
 
   /// - Parameters:
@@ -139,12 +134,10 @@ final class AllowanceWatch: Sendable {
   }
 
   /// A line for `check`, which also succeeds without it.
-  static func line(
-    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
-  ) async -> String {
+  static func line(_ session: Session) async -> String {
     do {
-      let client = SnapshotRun.client(credentials)
-      let found = try await OrgAllowance.ask(client)
+      let configuration = session.configuration
+      let found = try await OrgAllowance.ask(session.connection.makeRESTClient())
       let mayUse = configuration.allowance.reserve.map {
         found.remaining <= 0 ? 0 : max(0, found.remaining - $0.events(of: found.max))
       }

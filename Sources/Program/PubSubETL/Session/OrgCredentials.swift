@@ -1,5 +1,7 @@
 import GRPCCore
 import HTTPClient
+import Logging
+import Pipeline
 import PubSubAPI
 import SalesforceAuth
 import SalesforcePubSub
@@ -12,22 +14,21 @@ struct OrgCredentials: CredentialsSource {
 
   /// - Parameters:
   ///   - secrets: learns every token that is obtained.
-  ///   - onRenewal: receives every token but the first. From any thread.
-  ///   - onNotice: receives what the user should correct although a login worked. From any thread;
-  ///     nil for a warning on standard error.
-  ///   - onExchange: receives each request. Called from any thread.
-  init(
-    _ org: OrgConfiguration, secrets: SecretMask,
-    onRenewal: @escaping @Sendable (AccessToken) -> Void = { _ in },
-    onNotice: (@Sendable (String) -> Void)? = nil,
-    onExchange: (@Sendable (HTTPExchange) -> Void)? = nil
-  ) {
-    let onNotice =
-      onNotice ?? {
-        StandardStream.error.write(PrintableText(line: "warning: \($0)", hiding: secrets))
+  ///   - logger: logs the requests, every token but the first, and what the user should correct although
+  ///     a login worked; nil for a warning on standard error.
+  init(_ org: OrgConfiguration, secrets: SecretMask, logger: Logger? = nil) {
+    let onRenewal: @Sendable (AccessToken) -> Void = { token in
+      logger?.info("token renewed", metadata: ["org": "\(token.organizationID)"])
+    }
+    let onNotice: @Sendable (String) -> Void = { notice in
+      guard let logger else {
+        StandardStream.error.write(PrintableText(line: "warning: \(notice)", hiding: secrets))
+        return
       }
+      logger.warning("\(notice)")
+    }
     var configuration = Self.httpConfiguration(org)
-    configuration.onExchange = onExchange
+    configuration.onExchange = logger.flatMap(ServiceLog.exchanges)
     let client = HTTPClient(configuration)
     self.http = client
     switch org.auth {
@@ -111,6 +112,16 @@ struct OrgCredentials: CredentialsSource {
 
   private static let anyOrg = ServiceAddress(
     isSecure: true, host: "my.salesforce.com", port: 443)
+
+  /// The time of the login's answer, by the org's clock; nil if none came with it.
+  var serviceClock: ServiceClock? {
+    get async {
+      guard let date = await self.provider.serverDate,
+        let readAt = await self.provider.serverDateReadAt
+      else { return nil }
+      return ServiceClock(reading: date * 1000, readAt: readAt)
+    }
+  }
 
   private var login: LoginCredentials { LoginCredentials(self.provider) }
 

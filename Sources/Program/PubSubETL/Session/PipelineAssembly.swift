@@ -1,9 +1,6 @@
 internal import Checkpoint
 import Clocks
-import GRPCCore
 import Glibc
-import HTTP2Transport
-import HTTPClient
 import Logging
 import Pipeline
 import PubSubAPI
@@ -14,22 +11,6 @@ import TLSStream
 /// Creates the parts of a run from its configuration. The only place that knows the real ones.
 struct PipelineAssembly {
   let configuration: PipelineConfiguration
-
-  func transport() throws -> HTTP2ClientTransport {
-    try self.configuration.source.org.transport()
-  }
-
-  /// Lends a connection to the service for calls with one answer. Logging in is up to `body`.
-  func withService<Value>(
-    _ body: (PubSubClient<HTTP2ClientTransport>, OrgCredentials) async throws -> Value
-  ) async throws -> Value {
-    let client = GRPCClient(transport: try self.transport())
-    let connections = Task { try await client.runConnections() }
-    defer { connections.cancel() }
-    return try await body(
-      PubSubClient(client),
-      OrgCredentials(self.configuration.source.org, secrets: self.configuration.secrets))
-  }
 
   /// This process, as identified to stores that others may use.
   func owner(_ store: FileCheckpointStore) throws(CheckpointError) -> RunOwner {

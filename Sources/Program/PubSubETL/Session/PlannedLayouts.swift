@@ -1,6 +1,5 @@
 internal import Clocks
 internal import EventLoop
-import HTTP2Transport
 import Pipeline
 import PubSubAPI
 import PubSubSource
@@ -19,98 +18,99 @@ struct PlannedLayouts {
   var unknown: [String] = []
   /// How the fields of `inputs` are classified, if stages mask by classification.
   var classification: OrgClassification?
+}
 
-  /// Logs in and asks the service. Subscribes to nothing, so no deliveries are counted.
-  static func ask(_ configuration: PipelineConfiguration) async throws -> PlannedLayouts {
-    let assembly = PipelineAssembly(configuration: configuration)
-    return try await assembly.withService { service, credentials in
-      let org = try await credentials.provider.token().organizationID
-      let schemas = assembly.schemas(ofOrg: org)
-      let inquiry = ClassificationInquiry(configuration, credentials)
-      let stages = assembly.stages(ofOrg: org, inquiry?.known).pipeline
-      var planned = PlannedLayouts(classification: inquiry?.known)
-      for topic in configuration.source.topics {
-        guard let layout = try await assembly.layout(of: topic.name, service, credentials, schemas)
-        else {
-          planned.unknown.append(topic.name)
-          continue
-        }
-        try await inquiry?.prepare([layout])
-        planned.inputs.append(layout)
-        planned.layouts.append(try stages.layout(for: layout))
+extension Session {
+  /// The columns that events would have now. Subscribes to nothing, so no deliveries are counted.
+  func plannedLayouts() async throws -> PlannedLayouts {
+    var planned = PlannedLayouts(classification: self.inquiry?.known)
+    for topic in self.configuration.source.topics {
+      guard let layout = try await self.layout(of: topic.name) else {
+        planned.unknown.append(topic.name)
+        continue
       }
-      return planned
+      try await self.inquiry?.prepare([layout])
+      planned.inputs.append(layout)
+      planned.layouts.append(try self.stages.pipeline.layout(for: layout))
     }
+    return planned
   }
 
-  /// Asks on behalf of a run: waits out a short outage of the service, leaves refused topics to the
-  /// streams, and leaves unreadable schemas to the dead letters.
+  /// The columns before the stages, for a run: waits out a short outage of the service, leaves refused
+  /// topics to the streams, and leaves unreadable schemas to the dead letters.
   ///
-  /// - Parameters:
-  ///   - retry: how long to wait for the service.
-  ///   - onRetry: receives each failure and the pause after it; ends the attempts by throwing.
-  static func askPatiently(
-    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    retry: RetrySchedule, onRetry: (PubSubError, Duration) throws -> Void
+  /// - Parameter onRetry: receives each failure and the pause after it; ends the attempts by throwing.
+  func inputLayouts(
+    onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> PlannedLayouts {
-    let assembly = PipelineAssembly(configuration: configuration)
-    return try await assembly.withService { service, _ in
-      var planned = PlannedLayouts()
-      var asking = Patience(credentials: credentials, retry: retry)
-      for topic in configuration.source.topics {
-        let layout = try await asking.ask("schema of \(topic.name)", onRetry) {
-          try await assembly.layout(of: topic.name, service, credentials, schemas)
-        }
-        if let layout { planned.inputs.append(layout) } else { planned.unknown.append(topic.name) }
+    var planned = PlannedLayouts()
+    var asking = Patience(credentials: self.connection.credentials, retry: self.retry)
+    for topic in self.configuration.source.topics {
+      let layout = try await asking.ask("schema of \(topic.name)", onRetry) {
+        try await self.layout(of: topic.name)
       }
-      return planned
+      if let layout { planned.inputs.append(layout) } else { planned.unknown.append(topic.name) }
     }
+    return planned
   }
 
   /// The layouts of objects' events, by object, as their topics would deliver them, without refused
   /// ones.
   ///
   /// - Parameters:
-  ///   - retry: how long to wait for the service.
   ///   - objects: the objects, with the topics that deliver their events.
   ///   - isRenewed: stored schemas are out of date.
+  ///   - retry: how long to wait for the service; nil: as long as the session does.
   ///   - onRetry: receives each failure and the pause after it; ends the attempts by throwing.
-  static func askPatiently(
-    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    retry: RetrySchedule, objects: [(entity: String, topic: String)], isRenewed: Bool = false,
-    onRetry: (PubSubError, Duration) throws -> Void
+  func layouts(
+    of objects: [(entity: String, topic: String)], isRenewed: Bool = false,
+    retry: RetrySchedule? = nil, onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> [String: RecordLayout] {
-    let assembly = PipelineAssembly(configuration: configuration)
-    return try await assembly.withService { service, _ in
-      var layouts: [String: RecordLayout] = [:]
-      var asking = Patience(credentials: credentials, retry: retry)
-      for (entity, topic) in objects {
-        layouts[entity] = try await asking.ask("schema of \(entity)", onRetry) {
-          try await assembly.layout(
-            of: TopicName.changes(of: entity), for: topic, service, credentials, schemas,
-            isRenewed: isRenewed)
-        }
+    var layouts: [String: RecordLayout] = [:]
+    var asking = Patience(
+      credentials: self.connection.credentials, retry: retry ?? self.retry)
+    for (entity, topic) in objects {
+      layouts[entity] = try await asking.ask("schema of \(entity)", onRetry) {
+        try await self.layout(
+          of: TopicName.changes(of: entity), for: topic, isRenewed: isRenewed)
       }
-      return layouts
     }
+    return layouts
   }
 
   /// Replaces layouts that the descriptions of their objects show to be of outdated schemas.
-  static func renew(
+  func renew(
     _ layouts: inout [String: RecordLayout], described: [String: ObjectDescription],
-    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    retry: RetrySchedule, objects: [(entity: String, topic: String)],
-    onRetry: (PubSubError, Duration) throws -> Void
+    objects: [(entity: String, topic: String)], onRetry: (PubSubError, Duration) throws -> Void
   ) async throws {
     let outdated = objects.filter { entity, _ in
       guard let layout = layouts[entity], let object = described[entity] else { return false }
       return SnapshotPlan(layout, object).isOfOutdatedSchema
     }
     guard !outdated.isEmpty else { return }
-    let renewed = try await Self.askPatiently(
-      configuration, credentials, schemas, retry: retry, objects: outdated, isRenewed: true,
-      onRetry: onRetry)
+    let renewed = try await self.layouts(of: outdated, isRenewed: true, onRetry: onRetry)
     layouts.merge(renewed) { _, new in new }
+  }
+
+  /// The layout of a topic's events in its current schema; nil for a channel, whose schemas come
+  /// with its events.
+  ///
+  /// - Parameters:
+  ///   - other: the topic that delivers the events, if different.
+  ///   - isRenewed: a stored schema is out of date.
+  private func layout(
+    of topic: String, for other: String? = nil, isRenewed: Bool = false
+  ) async throws -> RecordLayout? {
+    let used = try await self.connection.credentials.credentials()
+    let found = try await self.connection.subscribableTopic(topic)
+    await self.connection.credentials.worked(used)
+    guard !found.schemaID.isEmpty else { return nil }
+    let json = try await self.schemas.json(of: found.schemaID, isRenewed: isRenewed) {
+      try await self.connection.service.schema(id: found.schemaID, credentials: used).json
+    }
+    return try AvroEventDecoder(
+      json: json, schemaID: found.schemaID, topic: other ?? topic, options: self.assembly.decoding
+    ).layout
   }
 }
 
@@ -167,29 +167,5 @@ private struct Patience {
       return await self.credentials.refused(used)
     default: return false
     }
-  }
-}
-
-extension PipelineAssembly {
-  /// The layout of a topic's events in its current schema; nil for a channel, whose schemas come
-  /// with its events.
-  ///
-  /// - Parameters:
-  ///   - other: the topic that delivers the events, if different.
-  ///   - isRenewed: a stored schema is out of date.
-  fileprivate func layout(
-    of topic: String, for other: String? = nil, _ service: PubSubClient<HTTP2ClientTransport>,
-    _ credentials: OrgCredentials, _ schemas: SchemaCache, isRenewed: Bool = false
-  ) async throws -> RecordLayout? {
-    let used = try await credentials.credentials()
-    let found = try await service.subscribableTopic(topic, credentials)
-    await credentials.worked(used)
-    guard !found.schemaID.isEmpty else { return nil }
-    let json = try await schemas.json(of: found.schemaID, isRenewed: isRenewed) {
-      try await service.schema(id: found.schemaID, credentials: used).json
-    }
-    return try AvroEventDecoder(
-      json: json, schemaID: found.schemaID, topic: other ?? topic, options: self.decoding
-    ).layout
   }
 }

@@ -7,9 +7,9 @@ extension ConnectionCheck {
   ///
   /// - Throws: `RunFailure` when the service would refuse a run.
   static func managed(
-    _ record: ManagedSubscription.Record, topic: String, _ credentials: OrgCredentials
+    _ record: ManagedSubscription.Record, topic: String, _ session: Session
   ) async throws(RunFailure) -> String {
-    let client = SnapshotRun.client(credentials)
+    let client = session.connection.makeRESTClient()
     let found: ManagedEventSubscription?
     do {
       found =

@@ -1,8 +1,5 @@
 import Clocks
-import GRPCCore
 import Pipeline
-import PubSubAPI
-import SchemaStore
 
 /// Person accounts (ChangeEvents.md#person-accounts): some of their fields belong to a contact, whose
 /// changes have to be captured too.
@@ -13,21 +10,17 @@ extension ConnectionCheck {
 
   /// A line if the pipeline does not get what it needs to keep fields of person accounts up to date.
   /// Asks for two topics at most.
-  static func personAccounts(
-    _ configuration: PipelineConfiguration, _ service: PubSubClient<some ClientTransport>,
-    _ credentials: OrgCredentials, _ schemas: SchemaCache
-  ) async throws -> [String] {
-    let source = configuration.source
+  static func personAccounts(_ session: Session) async throws -> [String] {
+    let source = session.configuration.source
     guard let topic = Self.topic(of: "Account", in: source),
       !source.topics.contains(where: { $0.name == Self.contactTopic })
     else { return [] }
-    let layouts = try await PlannedLayouts.askPatiently(
-      configuration, credentials, schemas, retry: RetrySchedule(giveUpAfter: .zero),
-      objects: [("Account", topic.name)]
+    let layouts = try await session.layouts(
+      of: [("Account", topic.name)], retry: RetrySchedule(giveUpAfter: .zero)
     ) { _, _ in }
     guard layouts["Account"]?.columns.contains(where: { $0.name == Self.personField }) == true
     else { return [] }
-    let canSubscribe = (try? await service.subscribableTopic(Self.contactTopic, credentials)) != nil
+    let canSubscribe = (try? await session.connection.subscribableTopic(Self.contactTopic)) != nil
     return Self.personAccounts(topic, isSelected: canSubscribe).map { [$0] } ?? []
   }
 

@@ -10,11 +10,9 @@ extension ConnectionCheck {
 
   /// A line about permissions of the run-as user that this pipeline does not need. One call. A
   /// refused query does not fail the check.
-  static func rights(
-    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
-  ) async -> String {
-    let needed = PipelineRights(configuration).userPermissions
-    let client = SnapshotRun.client(credentials)
+  static func rights(_ session: Session) async -> String {
+    let needed = PipelineRights(session.configuration).userPermissions
+    let client = session.connection.makeRESTClient()
     let granted: Set<String>
     do {
       granted = try await client.granted(of: Self.wideRights.map(\.0))

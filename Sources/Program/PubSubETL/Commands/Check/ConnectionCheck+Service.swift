@@ -9,28 +9,24 @@ extension ConnectionCheck {
     _ configuration: PipelineConfiguration
   ) async throws(Failure) -> [String] {
     do {
-      let assembly = PipelineAssembly(configuration: configuration)
-      return try await assembly.withService { service, credentials in
-        let token = try await credentials.provider.token()
+      return try await Session.open(configuration) { session in
         try OrgChange.check(
-          try FileCheckpointStore.peek(configuration.statePaths), isOf: token.organizationID)
-        var lines = ["login: org \(token.organizationID) at \(token.instanceURL)"]
+          try FileCheckpointStore.peek(configuration.statePaths), isOf: session.org)
+        var lines = ["login: org \(session.org) at \(session.token.instanceURL)"]
         lines += try await Self.topics(configuration.source.topics.map(\.name)) { name in
-          _ = try await service.subscribableTopic(name, credentials)
+          _ = try await session.connection.subscribableTopic(name)
         }
         if let record = configuration.source.managed,
           let topic = configuration.source.topics.first
         {
-          lines.append(try await Self.managed(record, topic: topic.name, credentials))
+          lines.append(try await Self.managed(record, topic: topic.name, session))
         }
-        lines.append(await AllowanceWatch.line(configuration, credentials))
-        lines += try await SnapshotRun.check(
-          configuration, credentials, assembly.schemas(ofOrg: token.organizationID))
-        lines += try await Self.personAccounts(
-          configuration, service, credentials, assembly.schemas(ofOrg: token.organizationID))
-        lines.append(await Self.rights(configuration, credentials))
-        if configuration.namesColumns || !configuration.classificationSelectors.isEmpty {
-          lines.append(try await Self.columns(configuration))
+        lines.append(await AllowanceWatch.line(session))
+        lines += try await SnapshotRun.check(session)
+        lines += try await Self.personAccounts(session)
+        lines.append(await Self.rights(session))
+        if configuration.namesColumns || session.inquiry != nil {
+          lines.append(try await Self.columns(session))
         }
         return lines
       }
@@ -65,11 +61,10 @@ extension ConnectionCheck {
 
 extension ConnectionCheck {
   /// A line about the columns that stages and `column_types` name.
-  private static func columns(_ configuration: PipelineConfiguration) async throws -> String {
-    let planned = try await PlannedLayouts.ask(configuration)
+  private static func columns(_ session: Session) async throws -> String {
+    let planned = try await session.plannedLayouts()
     let check = try ColumnCheck(
-      RunStages(configuration, org: "", classification: planned.classification), planned,
-      earlier: configuration.matchedColumns)
+      session.stages, planned, earlier: session.configuration.matchedColumns)
     var parts = check.warnings
     if !check.unknown.isEmpty {
       parts.append(
@@ -102,12 +97,11 @@ extension ConnectionCheck {
   }
 }
 
-extension PubSubClient {
+extension OrgConnection {
   /// What the service says about a topic. Throws if this login may not subscribe to it.
-  func subscribableTopic(
-    _ name: String, _ credentials: OrgCredentials
-  ) async throws -> TopicInformation {
-    let found = try await self.topic(named: name, credentials: try await credentials.credentials())
+  func subscribableTopic(_ name: String) async throws -> TopicInformation {
+    let found = try await self.service.topic(
+      named: name, credentials: try await self.credentials.credentials())
     guard found.canSubscribe else {
       throw RunFailure(
         .cannotSubscribe,

@@ -45,8 +45,9 @@ struct CheckpointAcceptOrgCommand: AsyncParsableCommand {
           "\(topic.name): the pipeline file has no 'start', so the new epoch has no starting position; add "
             + "\"start\": \"earliest\" or \"latest\" to the source")
       }
-      let credentials = OrgCredentials(configuration.source.org, secrets: configuration.secrets)
-      let org = try await credentials.provider.token().organizationID
+      let org = try await OrgConnection.open(
+        configuration.source.org, secrets: configuration.secrets
+      ) { try await $0.credentials.provider.token().organizationID }
       let databases = try SinkDatabases(configuration, readsOrgs: true)
       // Before the state directory is made, which the lock needs.
       _ = try OrgChange(

@@ -2,14 +2,11 @@ internal import Checkpoint
 internal import Clocks
 internal import EventLoop
 import FileSink
-import HTTP2Transport
 import HTTPClient
 import JSON
 import Logging
 import Pipeline
 import PostgresSink
-import PubSubAPI
-import SalesforceAuth
 
 /// Sends dead letters through the pipeline again, with the current pipeline file.
 ///
@@ -32,7 +29,6 @@ final class DeadLetterRetry {
   private let logger: Logger
   /// Letters in the clear are taken: always, unless the pipeline seals them.
   private let takesUnsealed: Bool
-  private let assembly: PipelineAssembly
   private var result = Result()
   /// Letters of this command so far: a file that was edited may have one twice.
   private var seen: Set<StoredDeadLetter.ID> = []
@@ -50,7 +46,6 @@ final class DeadLetterRetry {
     self.configuration = configuration
     self.options = options
     self.logger = logger
-    self.assembly = PipelineAssembly(configuration: configuration)
   }
 
   /// Finds out which letters can be decoded; stores nothing and takes no lock.
@@ -58,15 +53,11 @@ final class DeadLetterRetry {
     let book = try DeadLetterBook(self.configuration)
     _ = try DeadLetterChoice.isWaiting(ids, all: all, in: book)
     let selection = DeadLetterChoice.selection(ids, all: all)
-    try await self.assembly.withService { service, credentials in
-      let org = try await credentials.provider.token().organizationID
-      let decoders = LetterDecoders(
-        service, credentials, self.assembly.schemas(ofOrg: org), self.assembly,
-        takesUnsealed: self.takesUnsealed)
-      let stages = self.assembly.stages(ofOrg: org, decoders.classification)
+    try await Session.open(self.configuration) { session in
+      let decoders = LetterDecoders(session, takesUnsealed: self.takesUnsealed)
       try await self.visitCommits(book, selection) { letters in
         for letter in letters
-        where try await self.decoded(letter, decoders, passing: stages) != nil {
+        where try await self.decoded(letter, decoders, passing: session.stages) != nil {
           self.result.retried.append(letter.id)
         }
       }
@@ -93,17 +84,16 @@ final class DeadLetterRetry {
     guard isWaiting || states.contains(where: { $0.openFileCount > 0 }) else {
       return self.result
     }
-    try await self.assembly.withService { service, credentials in
-      let org = try await credentials.provider.token().organizationID
-      guard document.org == org else {
+    try await Session.open(self.configuration, logger: self.logger) { session in
+      guard document.org == session.org else {
         throw RunFailure(
           .otherOrg,
           "the dead letters of pipeline '\(self.configuration.name)' belong to org "
-            + "\(document.org), but the login is for org \(org)")
+            + "\(document.org), but the login is for org \(session.org)")
       }
       let context = SinkContext(
-        configuration: self.configuration, org: org, options: self.options,
-        owner: try self.assembly.owner(store),
+        configuration: self.configuration, org: session.org, options: self.options,
+        owner: try session.assembly.owner(store),
         retry: self.configuration.retry.schedule(follows: false), logger: self.logger,
         log: RunLog(
           logger: self.logger, progress: nil, follows: false,
@@ -111,10 +101,8 @@ final class DeadLetterRetry {
         interruption: Interruption(deadline: nil))
       let sinks = self.configuration.sinks.map { $0.runSink(context) }
       defer { for sink in sinks { sink.close() } }
-      let decoders = LetterDecoders(
-        service, credentials, self.assembly.schemas(ofOrg: org, logger: self.logger),
-        self.assembly, takesUnsealed: self.takesUnsealed)
-      let stores = try self.open(sinks, context, document, store, decoders.classification)
+      let decoders = LetterDecoders(session, takesUnsealed: self.takesUnsealed)
+      let stores = try self.open(sinks, session, context, document, store)
       // Only now: files that a killed run has left in progress are finished, and letters whose rows
       // it had committed are in the ledger.
       let book = try DeadLetterBook(self.configuration)
@@ -149,8 +137,8 @@ final class DeadLetterRetry {
   }
 
   private func open(
-    _ sinks: [any RunSink], _ context: SinkContext, _ document: CheckpointDocument,
-    _ store: FileCheckpointStore, _ classification: OrgClassification?
+    _ sinks: [any RunSink], _ session: Session, _ context: SinkContext,
+    _ document: CheckpointDocument, _ store: FileCheckpointStore
   ) throws -> Stores {
     for sink in sinks {
       for fault in try sink.survey(from: document.sinks[sink.name]) {
@@ -171,8 +159,7 @@ final class DeadLetterRetry {
     }
     for sink in sinks { try sink.recover() }
     let deadLetters = try context.deadLetters(recoveredFrom: document.deadLetters)
-    let stages = self.assembly.stages(ofOrg: context.org, classification)
-    let staged = self.assembly.staged(sinks, stages)
+    let staged = session.assembly.staged(sinks, session.stages)
     var next = document
     let checkpointed = CheckpointedStore(
       sinks: staged.checkpointed, deadLetters: deadLetters
@@ -182,7 +169,7 @@ final class DeadLetterRetry {
       try store.save(next)
     }
     return Stores(
-      stages: stages, files: staged.checkpointed,
+      stages: session.stages, files: staged.checkpointed,
       databases: Array(zip(staged.stores, positions)), checkpointed: checkpointed,
       deadLetters: deadLetters, topics: document.topics)
   }

@@ -54,11 +54,8 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
   private func printLines(
     of letter: StoredDeadLetter, _ configuration: PipelineConfiguration
   ) async throws {
-    let assembly = PipelineAssembly(configuration: configuration)
-    try await assembly.withService { service, credentials in
-      let org = try await credentials.provider.token().organizationID
-      let decoders = LetterDecoders(
-        service, credentials, assembly.schemas(ofOrg: org), assembly, takesUnsealed: true)
+    try await Session.open(configuration) { session in
+      let decoders = LetterDecoders(session, takesUnsealed: true)
       try await decoders.prepare(for: letter)
       let batch: RecordBatch
       do throws(UndecodableEvent) {
@@ -67,7 +64,7 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
         throw RunFailure(
           .undecodable, "\(letter.id) cannot be decoded: \(error.reason)")
       }
-      let stages = assembly.stages(ofOrg: org, decoders.classification).pipeline
+      let stages = session.stages.pipeline
       try stages.apply(to: batch)
       if let refused = stages.takeRefusedEvents().first {
         throw RunFailure(

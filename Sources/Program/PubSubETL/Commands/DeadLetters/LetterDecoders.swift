@@ -1,7 +1,6 @@
 import Cryptography
 import FileSink
 import GRPCCore
-import HTTP2Transport
 import Pipeline
 import PubSubAPI
 import PubSubSource
@@ -15,11 +14,7 @@ final class LetterDecoders {
     var schemaID: String
   }
 
-  private let service: PubSubClient<HTTP2ClientTransport>
-  private let credentials: OrgCredentials
-  private let schemas: SchemaCache
-  private let options: EventDecodingOptions
-  private let inquiry: ClassificationInquiry?
+  private let session: Session
   private let keys: [SealingKey]
   /// Whether letters in the clear are taken.
   private let takesUnsealed: Bool
@@ -27,21 +22,11 @@ final class LetterDecoders {
   /// Schemas that letters have shown to be outdated, and that were fetched again.
   private var renewed: Set<Key> = []
 
-  init(
-    _ service: PubSubClient<HTTP2ClientTransport>, _ credentials: OrgCredentials,
-    _ schemas: SchemaCache, _ assembly: PipelineAssembly, takesUnsealed: Bool
-  ) {
-    self.service = service
-    self.credentials = credentials
-    self.schemas = schemas
-    self.options = assembly.decoding
-    self.inquiry = ClassificationInquiry(assembly.configuration, credentials)
-    self.keys = assembly.configuration.deadLetter.keys
+  init(_ session: Session, takesUnsealed: Bool) {
+    self.session = session
+    self.keys = session.configuration.deadLetter.keys
     self.takesUnsealed = takesUnsealed
   }
-
-  /// How the fields of the letters' objects are classified, for the stages; nil when none asks.
-  var classification: OrgClassification? { self.inquiry?.known }
 
   /// Asks the service for the schema of a letter, and the org for its classification, unless that was done.
   /// Asks for the schema again if the letter shows that the stored one is outdated.
@@ -58,7 +43,7 @@ final class LetterDecoders {
 
   private func load(_ key: Key) async throws {
     let decoder = try await self.decoder(key)
-    if let layout = try? decoder.get().layout { try await self.inquiry?.prepare([layout]) }
+    if let layout = try? decoder.get().layout { try await self.session.inquiry?.prepare([layout]) }
     self.decoders[key] = decoder
   }
 
@@ -80,7 +65,8 @@ final class LetterDecoders {
       do throws(EventDecodingError) {
         return .success(
           try AvroEventDecoder(
-            json: json, schemaID: key.schemaID, topic: key.topic, options: self.options))
+            json: json, schemaID: key.schemaID, topic: key.topic,
+            options: self.session.assembly.decoding))
       } catch {
         return .failure(UndecodableEvent(reason: error.reason, fieldPath: error.path))
       }
@@ -92,9 +78,10 @@ final class LetterDecoders {
   ) async throws -> Result<String, UndecodableEvent> {
     do {
       return .success(
-        try await self.schemas.json(of: id, isRenewed: isRenewed) {
-          let used = try await self.credentials.credentials()
-          return try await self.service.schema(id: id, credentials: used).json
+        try await self.session.schemas.json(of: id, isRenewed: isRenewed) {
+          let connection = self.session.connection
+          let used = try await connection.credentials.credentials()
+          return try await connection.service.schema(id: id, credentials: used).json
         })
     } catch {
       let error = PubSubError(error, operation: "GetSchema \(id)")
@@ -105,7 +92,7 @@ final class LetterDecoders {
         default: break
         }
       }
-      if let known = self.schemas.forgotten(id) { return .success(known) }
+      if let known = self.session.schemas.forgotten(id) { return .success(known) }
       return .failure(UndecodableEvent(reason: error.message))
     }
   }

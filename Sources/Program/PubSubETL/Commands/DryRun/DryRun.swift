@@ -1,8 +1,6 @@
 internal import Bytes
 internal import Checkpoint
 import EventLoop
-import GRPCCore
-import HTTP2Transport
 import HTTPClient
 import JSON
 import Logging
@@ -10,7 +8,6 @@ import Pipeline
 import PubSubAPI
 import PubSubSource
 import SalesforceAuth
-import SchemaStore
 
 /// `run --dry-run`: a run in which nothing is stored. The source, the stages, the rules for positions,
 /// credit and dead letters are those of a run; sinks only show what they would write.
@@ -59,20 +56,23 @@ final class DryRun {
   private func run() async throws -> ExitCode {
     for warning in self.configuration.securityWarnings { self.logger.warning("\(warning)") }
     let count = try self.eventCount()
-    let credentials = OrgCredentials(
-      self.configuration.source.org, secrets: self.configuration.secrets,
-      onNotice: { [logger] in logger.warning("\($0)") },
-      onExchange: ServiceLog.exchanges(self.logger))
-    let org = try await credentials.provider.token().organizationID
+    return try await OrgConnection.open(
+      self.configuration.source.org, secrets: self.configuration.secrets, logger: self.logger
+    ) { connection in
+      let token = try await connection.credentials.provider.token()
+      let session = Session(
+        self.assembly, connection, token, retry: self.assembly.retrySchedule(self.options),
+        logger: self.logger)
+      return try await self.run(session, count: count)
+    }
+  }
+
+  private func run(_ session: Session, count: Int) async throws -> ExitCode {
     let document = try FileCheckpointStore.peek(self.configuration.statePaths)
-    try OrgChange.check(document, isOf: org)
-    let schemas = self.assembly.schemas(ofOrg: org)
-    let inquiry = ClassificationInquiry(
-      self.configuration, credentials, retry: self.assembly.retrySchedule(self.options),
-      logger: self.logger)
-    let stages = self.assembly.stages(ofOrg: org, inquiry?.known)
-    try await self.checkColumns(stages, credentials, schemas, inquiry, document)
-    let stored = try self.dryRun.from == nil ? self.positions(document, org: org) : [:]
+    try OrgChange.check(document, isOf: session.org)
+    let stages = session.stages
+    try await self.checkColumns(session, document)
+    let stored = try self.dryRun.from == nil ? self.positions(document, org: session.org) : [:]
 
     if self.configuration.source.managed != nil, self.dryRun.from == nil,
       !stored.values.contains(where: \.isResumable)
@@ -84,14 +84,8 @@ final class DryRun {
     }
 
     var configuration = self.runnerConfiguration(maxEvents: count)
-    if let date = await credentials.provider.serverDate,
-      let readAt = await credentials.provider.serverDateReadAt
-    {
-      configuration.serviceClock = ServiceClock(reading: date * 1000, readAt: readAt)
-    }
-    let watch = AllowanceWatch(
-      self.configuration, credentials, retry: self.assembly.retrySchedule(self.options),
-      logger: self.logger)
+    configuration.serviceClock = await session.connection.credentials.serviceClock
+    let watch = AllowanceWatch(session, logger: self.logger)
     // What may be spent covers all that is asked for, so nothing has to be counted later.
     if try await watch.begin(outstanding: count, maxEvents: count) == nil {
       await watch.watch(nil, maxEvents: count)
@@ -99,22 +93,16 @@ final class DryRun {
     try self.output.begin(
       self.configuration, self.topics, stored: stored, count: count, allowance: watch.first)
 
-    let client = GRPCClient(transport: try self.assembly.transport())
     var options = self.assembly.sourceOptions(
-      self.options, schemas: schemas, logger: self.logger)
+      self.options, schemas: session.schemas, logger: self.logger)
     options.maxEvents = nil
     options.maxDelivered = count
     // It takes neither the subscription from a run nor a position.
     options.managed = nil
-    if let inquiry {
-      options.beforeHandingOn = { schemas async throws(SourceFailure) in
-        try await inquiry.prepare(schemas)
-      }
-    }
+    options.beforeHandingOn = session.inquiry?.beforeHandingOn
     let source = PubSubSource(
-      topics: self.topics,
-      client: PubSubClient(client, onTrace: ServiceLog.calls(self.logger)),
-      credentials: credentials, options: options)
+      topics: self.topics, client: session.connection.service,
+      credentials: session.connection.credentials, options: options)
     let watcher = try await SignalWatcher { [interrupt = source.interrupt] in interrupt() }
     defer { withExtendedLifetime(watcher) {} }
 
@@ -133,14 +121,15 @@ final class DryRun {
       configuration: configuration, wallClock: UTCTime.now)
     runner.onRetry = { log.retrying(topic: $0, $1, delay: $2) }
     runner.onNote = { log.note($0) }
-    let connections = Task { try await client.runConnections() }
-    let streams = Task(operation: source.background)
-    let result: Result<RunOutcome, any Error>
-    do { result = .success(try await runner.run()) } catch { result = .failure(error) }
-    streams.cancel()
-    connections.cancel()
-    await streams.value
-    _ = await connections.result
+    let result = await withTaskGroup(of: Void.self) { group in
+      // Not on the thread of the runner, which databases may block.
+      group.addTask(executorPreference: globalConcurrentExecutor, operation: source.background)
+      let result: Result<RunOutcome, any Error>
+      do { result = .success(try await runner.run()) } catch { result = .failure(error) }
+      group.cancelAll()
+      await group.waitForAll()
+      return result
+    }
     let outcome = try self.outcome(result, runner.statistics)
     for warning in ColumnCheck.warnings(
       atEndOf: stages, earlier: document?.matchedColumns ?? [:])
@@ -182,17 +171,14 @@ final class DryRun {
 
   /// A field that is to be masked must not be shown for a typing mistake either.
   private func checkColumns(
-    _ stages: RunStages, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    _ inquiry: ClassificationInquiry?, _ document: CheckpointDocument?
+    _ session: Session, _ document: CheckpointDocument?
   ) async throws {
-    guard self.configuration.namesColumns || inquiry != nil else { return }
-    let planned = try await PlannedLayouts.askPatiently(
-      self.configuration, credentials, schemas, retry: self.assembly.retrySchedule(self.options)
-    ) { [logger] failure, delay in
+    guard self.configuration.namesColumns || session.inquiry != nil else { return }
+    let planned = try await session.inputLayouts { [logger] failure, delay in
       logger.warning("\(failure.message); trying again in \(Phrase.duration(delay))")
     }
-    if let inquiry { try await inquiry.prepare(planned.inputs) }
-    let check = try ColumnCheck(stages, planned, earlier: document?.matchedColumns ?? [:])
+    try await session.inquiry?.prepare(planned.inputs)
+    let check = try ColumnCheck(session.stages, planned, earlier: document?.matchedColumns ?? [:])
     for warning in check.warnings { self.logger.warning("\(warning)") }
   }
 

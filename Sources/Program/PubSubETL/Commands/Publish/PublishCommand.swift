@@ -1,7 +1,6 @@
 import ArgumentParser
 import Clocks
 import EventLoop
-import GRPCCore
 import Glibc
 import JSON
 import Pipeline
@@ -145,18 +144,16 @@ struct PublishCommand: AsyncParsableCommand {
     let report = PublishReport(
       secrets: secrets, isDryRun: self.dryRun,
       inputName: self.file ?? "standard input")
-    let grpc = GRPCClient(transport: try org.transport())
-    let connections = Task { try await grpc.runConnections() }
-    let credentials = OrgCredentials(org, secrets: secrets)
-    let run = PublishRun(
-      self.options, client: PubSubClient(grpc),
-      credentials: credentials, input: input, interruption: interruption,
-      userID: { try? await credentials.provider.token().userID },
-      output: { report.write($0) }, onRetry: { report.tell($0) },
-      onProgress: { report.show($0) })
-    await run.run()
-    connections.cancel()
-    await credentials.provider.settle(within: RunnerConfiguration.stopPatience)
+    let run = try await OrgConnection.open(org, secrets: secrets) { connection in
+      let run = PublishRun(
+        self.options, client: connection.service, credentials: connection.credentials,
+        input: input, interruption: interruption,
+        userID: { try? await connection.credentials.provider.token().userID },
+        output: { report.write($0) }, onRetry: { report.tell($0) },
+        onProgress: { report.show($0) })
+      await run.run()
+      return run
+    }
     if self.showSchema, await run.failure == nil, let schema = await run.schema {
       let text = PrintableText(json: try JSONValue(parsing: schema), hiding: secrets)
       return StandardStream.output.write(text) ? .success : .output

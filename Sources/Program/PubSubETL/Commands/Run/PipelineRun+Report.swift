@@ -1,6 +1,7 @@
 import Logging
 import Pipeline
 import PubSubSource
+import SchemaStore
 
 extension PipelineRun {
   func fill(statistics: RunStatistics, sinks: [any RunSink]) {
@@ -24,7 +25,21 @@ extension PipelineRun {
     }
     self.report.sinks = sinks.map { $0.reportEntry(statistics) }
     self.report.deadLetters = Int64(statistics.deadLetters)
-    for topic in statistics.topics { self.attend(to: topic) }
+    for topic in statistics.topics {
+      self.attend(to: topic)
+      guard topic.futureCommits > 0 else { continue }
+      self.logger.warning(
+        """
+        \(topic.futureCommits) events were committed in the future, by the service's own clock; their \
+        times say nothing about how far the topic has been read
+        """,
+        metadata: ["topic": "\(topic.name)"])
+    }
+  }
+
+  func note(_ counts: SchemaCache.Counts) {
+    self.report.schemas = RunReport.Schemas(
+      fetched: Int64(counts.fetched), cached: Int64(counts.cached))
   }
 
   /// The managed subscription at the end of the run; nil without one.

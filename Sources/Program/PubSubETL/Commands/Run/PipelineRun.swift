@@ -2,7 +2,6 @@ internal import Bytes
 internal import Checkpoint
 internal import Clocks
 import EventLoop
-import GRPCCore
 import Glibc
 import HTTP2Transport
 import HTTPClient
@@ -23,11 +22,9 @@ final class PipelineRun {
   let options: RunOptions
   private let purpose: RunPurpose
   let logger: Logger
-  private let log: RunLog
+  let log: RunLog
   private let assembly: PipelineAssembly
-  private let interruption: Interruption
-  /// The source of the run's tokens; nil before the first login.
-  private var provider: AccessTokenProvider?
+  let interruption: Interruption
   /// The runner has begun to read, so from now on it ends the run itself.
   private var isReading = false
   var report: RunReport
@@ -68,7 +65,6 @@ final class PipelineRun {
     } catch {
       self.failed(error)
     }
-    await self.provider?.settle(within: RunnerConfiguration.stopPatience)
     self.report.finishedAt = UTCTime.now()
     self.report.retries = self.log.retries
     self.log.finish(self.report)
@@ -109,8 +105,8 @@ final class PipelineRun {
 
   private func run() async throws {
     for warning in self.configuration.securityWarnings { self.logger.warning("\(warning)") }
-    let deadline = self.interruption.deadline
-    let store = try await self.lockedStore(until: deadline)
+    let store = try await self.lockedStore()
+    defer { withExtendedLifetime(store) {} }
     self.hasLock = true
     // The lock needs no permission to write; without this check, the first commit would fail.
     let state = self.configuration.checkpoint.directory
@@ -120,183 +116,120 @@ final class PipelineRun {
     self.tellStatus()
     defer { WaitingRecord.remove(self.configuration.statePaths) }
     let document = try store.load()
-    let credentials = OrgCredentials(
-      self.configuration.source.org, secrets: self.configuration.secrets,
-      onRenewal: { [logger] in
-        logger.info("token renewed", metadata: ["org": "\($0.organizationID)"])
-      }, onNotice: { [logger] in logger.warning("\($0)") },
-      onExchange: ServiceLog.exchanges(self.logger))
-    self.provider = credentials.provider
-    let token = try await self.login(credentials, until: deadline)
-    let org = token.organizationID
-    try OrgChange.check(document, isOf: org)
-    self.formerInstance = document?.instance.flatMap { $0 == token.instanceURL ? nil : $0 }
-    let succession = try document.map {
-      try SinkSuccession($0, sinks: self.configuration.sinkPlaces, now: UTCTime.now())
+    try await OrgConnection.open(
+      self.configuration.source.org, secrets: self.configuration.secrets, logger: self.logger
+    ) { connection in
+      let token = try await self.login(connection.credentials)
+      try OrgChange.check(document, isOf: token.organizationID)
+      self.formerInstance = document?.instance.flatMap { $0 == token.instanceURL ? nil : $0 }
+      let succession = try document.map {
+        try SinkSuccession($0, sinks: self.configuration.sinkPlaces, now: UTCTime.now())
+      }
+      let session = Session(
+        self.assembly, connection, token, retry: self.assembly.retrySchedule(self.options),
+        logger: self.logger, keepsSchemas: true)
+      defer { self.note(session.schemas.counts) }
+      let matched = document?.matchedColumns ?? [:]
+      try await self.checkColumns(session, earlier: matched)
+      let stores = try self.openStores(session, store, document, succession)
+      defer { stores.close() }
+      let result = try await self.export(session, stores)
+      for warning in ColumnCheck.warnings(atEndOf: session.stages, earlier: matched) {
+        self.logger.warning("\(warning)")
+      }
+      try result()
     }
-    let schemas = self.assembly.schemas(ofOrg: org, logger: self.logger)
-    defer {
-      let counts = schemas.counts
-      self.report.schemas = RunReport.Schemas(
-        fetched: Int64(counts.fetched), cached: Int64(counts.cached))
-    }
-    let inquiry = ClassificationInquiry(
-      self.configuration, credentials, retry: self.assembly.retrySchedule(self.options),
-      logger: self.logger)
-    let stages = self.assembly.stages(ofOrg: org, inquiry?.known)
-    let matched = document?.matchedColumns ?? [:]
-    try await self.checkColumns(
-      stages, credentials, schemas, inquiry, earlier: matched, until: deadline)
-    let context = SinkContext(
-      configuration: self.configuration, org: org, options: self.options,
-      owner: try self.assembly.owner(store), retry: self.assembly.retrySchedule(self.options),
-      logger: self.logger, log: self.log,
-      interruption: self.interruption)
-    let sinks = self.configuration.sinks.map { $0.runSink(context) }
-    let faults = try sinks.flatMap { try $0.survey(from: succession?.states[$0.name]) }
-    if document == nil { for sink in sinks { try sink.checkIsNew() } }
-    try self.noteAccepted(faults)
-    defer { for sink in sinks { sink.close() } }
-    for sink in sinks { try sink.connect() }
-    let stored = try self.startingPositions(document, sinks)
-    for sink in sinks { try sink.recover() }
-    let deadLetters = try context.deadLetters(recoveredFrom: document?.deadLetters)
-    let removedSinks = try SinkRegistry.finishRemoved(
-      succession, pipeline: self.configuration.name, org: org
-    ) { self.logger.log(level: $0, "\($1)") }
-    let positionStates = Dictionary(
-      uniqueKeysWithValues: sinks.compactMap { sink in
-        if case .ownPosition(let keeper) = sink.store {
-          (sink.name, keeper.checkpointState)
-        } else {
-          nil
-        }
-      })
+  }
 
-    var runner = self.assembly.runner(self.options)
+  /// Reads and writes until the run ends.
+  ///
+  /// - Returns: throws what ended it early, after everything else was reported.
+  private func export(
+    _ session: Session, _ stores: RunStores
+  ) async throws -> () throws -> Void {
+    var configuration = self.assembly.runner(self.options)
     // The time already spent, perhaps waiting for another run, counts.
-    runner.maxDuration = deadline.map { max(.zero, $0 - ProcessClock.now) }
-    if let date = await credentials.provider.serverDate,
-      let readAt = await credentials.provider.serverDateReadAt
-    {
-      runner.serviceClock = ServiceClock(reading: date * 1000, readAt: readAt)
-      self.report.startClock = .service
-    }
-    let watch = AllowanceWatch(
-      self.configuration, credentials, retry: self.assembly.retrySchedule(self.options),
-      logger: self.logger)
+    configuration.maxDuration = self.interruption.deadline.map { max(.zero, $0 - ProcessClock.now) }
+    configuration.serviceClock = await session.connection.credentials.serviceClock
+    if configuration.serviceClock != nil { self.report.startClock = .service }
+    let watch = AllowanceWatch(session, logger: self.logger)
     let (outstanding, maxEvents) = (
-      runner.window * self.configuration.source.topics.count, runner.maxEvents
+      configuration.window * self.configuration.source.topics.count, configuration.maxEvents
     )
-    runner.allowance = try await Self.within(deadline, "the org's limits could be read") {
+    configuration.allowance = try await self.within("the org's limits could be read") {
       try await watch.begin(outstanding: outstanding, maxEvents: maxEvents)
     }
-    let transport = try self.assembly.transport()
-    let client = GRPCClient(transport: transport)
-    var options = self.assembly.sourceOptions(
-      self.options, schemas: schemas, logger: self.logger)
-    options.allowance = runner.allowance
-    if let inquiry {
-      options.beforeHandingOn = { schemas async throws(SourceFailure) in
-        try await inquiry.prepare(schemas)
-      }
-    }
-    let source = PubSubSource(
-      topics: self.assembly.topics(),
-      client: PubSubClient(client, onTrace: ServiceLog.calls(self.logger)),
-      credentials: credentials, options: options)
-    defer { withExtendedLifetime(store) {} }
-
-    let checkpoints = CheckpointPace(store, isNeeded: self.configuration.needsCheckpoint)
-    // Positions of topics that are no longer in the pipeline file are kept, so that a misspelled
-    // name does not lose the position of the correct one.
-    let ownTopics = Set(self.configuration.source.topics.map(\.name))
-    let otherTopics = document?.topics.filter { !ownTopics.contains($0.key) } ?? [:]
-    let staged = self.assembly.staged(sinks, stages)
-    let checkpointed = CheckpointedStore(
-      sinks: staged.checkpointed, deadLetters: deadLetters
-    ) { topics, states, letters in
-      var next = CheckpointDocument(
-        pipeline: self.configuration.name, org: org,
-        topics: topics.merging(otherTopics) { own, _ in own },
-        sinks: states.mapValues { SinkState($0) }.merging(positionStates) { own, _ in own },
-        removedSinks: removedSinks, deadLetters: SinkState(letters))
-      next.instance = token.instanceURL
-      next.matchedColumns = stages.matched(since: matched)
-      try checkpoints.save(next)
-    }
-    let snapshot =
-      self.options.limits.maxEvents != nil
-      ? nil
-      : try await SnapshotRun.make(
-        self.assembly, credentials, schemas, inquiry, sinks: sinks, files: checkpointed,
-        stages: stages, purpose: self.purpose, follows: self.follows, logger: self.logger,
-        wake: source.wake
-      ) {
-        try Self.checkTime(until: deadline, delay: $1, $0.message)
-        self.log.schemasFailed($0.message, delay: $1)
-      }
+    let source = self.source(session, configuration.allowance)
+    let snapshot = try await self.snapshot(session, stores, wake: source.wake)
     self.log.schemasFetched()
     guard self.interruption.respond(source.interrupt) else { throw CancellationError() }
     self.isReading = true
-    let pipeline = try PipelineRunner(
-      source: source, stages: stages.pipeline,
-      stores: [checkpointed] + staged.stores, stored: stored,
-      reader: snapshot?.reader, configuration: runner, wallClock: UTCTime.now)
-    pipeline.onRetry = { [log] in log.retrying(topic: $0, $1, delay: $2) }
-    pipeline.onWaiting = { [log] in log.waiting(topic: $0, $1) }
-    pipeline.onNote = { [log] in log.note($0) }
-    pipeline.onProgress = { [log] in log.progressed($0, sinks: sinks) }
-    // The connection and the streams run alongside the runner and end with it.
-    let connections = Task { try await client.runConnections() }
-    let streams = Task(operation: source.background)
-    let reads = snapshot.map { Task(operation: $0.reader.background) }
-    let limits = Task { [allowance = runner.allowance] in
-      await watch.watch(allowance, maxEvents: maxEvents)
+    let runner = try PipelineRunner(
+      source: source, stages: session.stages.pipeline, stores: stores.all,
+      stored: stores.positions, reader: snapshot?.reader, configuration: configuration,
+      wallClock: UTCTime.now)
+    self.show(runner, stores.sinks)
+    let allowance = configuration.allowance
+    // The streams, the reader and the watch over the allowance run beside the runner and end with it.
+    let result = await withTaskGroup(of: Void.self) { group in
+      // Not on the thread of the sinks, which may block.
+      let pool = globalConcurrentExecutor
+      group.addTask(executorPreference: pool, operation: source.background)
+      if let reader = snapshot?.reader {
+        group.addTask(executorPreference: pool, operation: reader.background)
+      }
+      group.addTask(executorPreference: pool) {
+        await watch.watch(allowance, maxEvents: maxEvents)
+      }
+      let result: Result<RunOutcome, any Error>
+      do {
+        let outcome = try await runner.run()
+        try stores.checkpoints.finish()
+        result = .success(outcome)
+      } catch {
+        result = .failure(error)
+      }
+      await source.finish()
+      self.noteManaged(source.managedProgress)
+      group.cancelAll()
+      await group.waitForAll()
+      return result
     }
-    let result: Result<RunOutcome, any Error>
-    do {
-      let outcome = try await pipeline.run()
-      try checkpoints.finish()
-      result = .success(outcome)
-    } catch {
-      result = .failure(error)
-    }
-    await source.finish()
-    self.noteManaged(source.managedProgress)
-    streams.cancel()
-    reads?.cancel()
-    limits.cancel()
-    await reads?.value
-    await limits.value
     self.report.allowance = watch.first
-    connections.cancel()
-    await streams.value
-    _ = await connections.result
-    self.log.ended(pipeline.statistics, sinks: sinks)
-    self.fill(statistics: pipeline.statistics, sinks: sinks)
-    self.fill(reads: pipeline.statistics.reads, apiCalls: snapshot?.client.callCount ?? 0)
-    for topic in pipeline.statistics.topics where topic.futureCommits > 0 {
-      self.logger.warning(
-        """
-        \(topic.futureCommits) events were committed in the future, by the service's own clock; their \
-        times say nothing about how far the topic has been read
-        """,
-        metadata: ["topic": "\(topic.name)"])
-    }
-    for warning in ColumnCheck.warnings(atEndOf: stages, earlier: matched) {
-      self.logger.warning("\(warning)")
-    }
-    try self.conclude(result.get(), statistics: pipeline.statistics)
+    self.log.ended(runner.statistics, sinks: stores.sinks)
+    self.fill(statistics: runner.statistics, sinks: stores.sinks)
+    self.fill(reads: runner.statistics.reads, apiCalls: snapshot?.client.callCount ?? 0)
+    return { try self.conclude(result.get(), statistics: runner.statistics) }
   }
 
-  /// Notes accepted losses of output in the journal.
-  private func noteAccepted(_ faults: [String]) throws {
-    guard !faults.isEmpty else { return }
-    for fault in faults { self.logger.warning("accepted: \(fault)") }
-    try CheckpointJournal.append(
-      self.configuration.statePaths, command: "run --accept-missing", topic: nil,
-      old: .array(faults.map { .string($0) }), new: nil)
+  private func source(
+    _ session: Session, _ allowance: DeliveryAllowance?
+  ) -> PubSubSource<HTTP2ClientTransport> {
+    var options = self.assembly.sourceOptions(
+      self.options, schemas: session.schemas, logger: self.logger)
+    options.allowance = allowance
+    options.beforeHandingOn = session.inquiry?.beforeHandingOn
+    return PubSubSource(
+      topics: self.assembly.topics(), client: session.connection.service,
+      credentials: session.connection.credentials, options: options)
+  }
+
+  /// - Returns: nil if no records have to be read.
+  private func snapshot(
+    _ session: Session, _ stores: RunStores, wake: @escaping @Sendable () -> Void
+  ) async throws -> SnapshotRun? {
+    guard self.options.limits.maxEvents == nil else { return nil }
+    return try await SnapshotRun.make(
+      session, sinks: stores.sinks, files: stores.checkpointed, purpose: self.purpose,
+      follows: self.options.limits.until(self.configuration.run) == .forever,
+      logger: self.logger, wake: wake, onRetry: self.schemasFailed)
+  }
+
+  private func show(_ runner: PipelineRunner<some Source>, _ sinks: [any RunSink]) {
+    runner.onRetry = { [log] in log.retrying(topic: $0, $1, delay: $2) }
+    runner.onWaiting = { [log] in log.waiting(topic: $0, $1) }
+    runner.onNote = { [log] in log.note($0) }
+    runner.onProgress = { [log] in log.progressed($0, sinks: sinks) }
   }
 
   /// Stores what the run waits for where `status` finds it. Failures would also affect the
@@ -313,38 +246,30 @@ final class PipelineRun {
     }
   }
 
-  private var follows: Bool { self.options.limits.until(self.configuration.run) == .forever }
-
   /// Called before anything is written: a typo in `drop` must not cause the column to be exported.
-  private func checkColumns(
-    _ stages: RunStages, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    _ inquiry: ClassificationInquiry?, earlier: [String: Set<String>],
-    until deadline: ContinuousClock.Instant?
-  ) async throws {
-    guard self.configuration.namesColumns || inquiry != nil else { return }
-    let planned = try await PlannedLayouts.askPatiently(
-      self.configuration, credentials, schemas, retry: self.assembly.retrySchedule(self.options)
-    ) {
-      try Self.checkTime(until: deadline, delay: $1, $0.message)
-      self.log.schemasFailed($0.message, delay: $1)
-    }
+  private func checkColumns(_ session: Session, earlier: [String: Set<String>]) async throws {
+    guard self.configuration.namesColumns || session.inquiry != nil else { return }
+    let planned = try await session.inputLayouts(onRetry: self.schemasFailed)
     self.log.schemasFetched()
-    if let inquiry, case let layouts = planned.inputs {
-      try await Self.within(deadline, "the org had reported how fields are classified") {
+    if let inquiry = session.inquiry, case let layouts = planned.inputs {
+      try await self.within("the org had reported how fields are classified") {
         try await inquiry.prepare(layouts)
       }
     }
-    for warning in try ColumnCheck(stages, planned, earlier: earlier).warnings {
+    for warning in try ColumnCheck(session.stages, planned, earlier: earlier).warnings {
       self.logger.warning("\(warning)")
     }
   }
 
-  /// Takes the host lock; with `if_running: wait`, as soon as it is free.
-  ///
-  /// - Parameter deadline: the end of the run, after which it does not wait.
-  private func lockedStore(
-    until deadline: ContinuousClock.Instant?
-  ) async throws -> FileCheckpointStore {
+  private func schemasFailed(_ failure: PubSubError, _ delay: Duration) throws {
+    try self.checkTime(delay: delay, failure.message)
+    self.log.schemasFailed(failure.message, delay: delay)
+  }
+
+  /// Takes the host lock; with `if_running: wait`, as soon as it is free, but not after the run's time
+  /// limit.
+  private func lockedStore() async throws -> FileCheckpointStore {
+    let deadline = self.interruption.deadline
     while true {
       do throws(CheckpointError) {
         return try FileCheckpointStore(
@@ -361,15 +286,13 @@ final class PipelineRun {
     }
   }
 
-  private func login(
-    _ credentials: OrgCredentials, until deadline: ContinuousClock.Instant?
-  ) async throws -> AccessToken {
+  private func login(_ credentials: OrgCredentials) async throws -> AccessToken {
     let auth = self.configuration.source.org.auth
     self.log.loggingIn(at: auth.server?.url ?? "the org of the Salesforce CLI")
     var retries = Retries(self.assembly.retrySchedule(self.options))
     while true {
       do {
-        let token = try await Self.within(deadline, "the login had answered") {
+        let token = try await self.within("the login had answered") {
           try await credentials.provider.token()
         }
         self.log.loggedIn(token)
@@ -381,7 +304,7 @@ final class PipelineRun {
           error.message += retries.verdict(at: now)
           throw error
         }
-        try Self.checkTime(until: deadline, delay: delay, error.message)
+        try self.checkTime(delay: delay, error.message)
         try await self.log.loginFailed(error, delay: delay)
       }
     }
@@ -390,11 +313,10 @@ final class PipelineRun {
   /// Returns the result of `body`, unless the run's time limit comes first.
   ///
   /// - Parameter what: the part of the run that the limit would end, for the message.
-  private static func within<Value: Sendable>(
-    _ deadline: ContinuousClock.Instant?, _ what: String,
-    _ body: @escaping @Sendable () async throws -> Value
+  private func within<Value: Sendable>(
+    _ what: String, _ body: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
-    guard let deadline else { return try await body() }
+    guard let deadline = self.interruption.deadline else { return try await body() }
     return try await withThrowingTaskGroup(of: Value?.self) { group in
       group.addTask { try await body() }
       group.addTask {
@@ -411,10 +333,10 @@ final class PipelineRun {
   }
 
   /// Ends the run if the next attempt would be after its time limit.
-  private static func checkTime(
-    until deadline: ContinuousClock.Instant?, delay: Duration, _ failure: String
-  ) throws(RunFailure) {
-    guard let deadline, ProcessClock.now + delay >= deadline else { return }
+  private func checkTime(delay: Duration, _ failure: String) throws(RunFailure) {
+    guard let deadline = self.interruption.deadline, ProcessClock.now + delay >= deadline else {
+      return
+    }
     throw RunFailure(
       .maxDuration, code: .tryAgain,
       "the next attempt would start after the time limit, and no event could be read yet; "

@@ -1,6 +1,4 @@
 internal import Clocks
-import HTTP2Transport
-import HTTPClient
 import Logging
 import Pipeline
 import PubSubAPI
@@ -8,7 +6,6 @@ import PubSubSource
 import RESTSource
 import SalesforceAuth
 import SalesforceREST
-import SchemaStore
 
 /// What a run reads over REST and Bulk in addition to its streams.
 struct SnapshotRun {
@@ -19,33 +16,30 @@ struct SnapshotRun {
   ///
   /// - Parameters:
   ///   - sinks: the open sinks.
-  ///   - stages: the run's stages.
   ///   - files: the store of the sinks whose state the checkpoint holds.
   ///   - follows: the run continues until it is stopped, so attempts have no limit.
   /// - Returns: nil if there is nothing to read.
   static func make(
-    _ assembly: PipelineAssembly, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    _ inquiry: ClassificationInquiry?, sinks: [any RunSink], files: CheckpointedStore,
-    stages: RunStages, purpose: RunPurpose, follows: Bool,
-    logger: Logger, wake: @escaping @Sendable () -> Void,
+    _ session: Session, sinks: [any RunSink], files: CheckpointedStore, purpose: RunPurpose,
+    follows: Bool, logger: Logger, wake: @escaping @Sendable () -> Void,
     onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> SnapshotRun? {
-    let source = assembly.configuration.source
+    let (configuration, source) = (session.configuration, session.configuration.source)
     var wanted: [Wanted] = []
-    let client = Self.client(credentials)
+    let client = session.connection.makeRESTClient()
     for (entity, topic) in source.snapshotObjects {
       var object = Wanted(entity: entity, topic: topic)
       for sink in sinks {
         guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { continue }
         try object.add(
-          sink.name, keeper, assembly.configuration, purpose, follows: follows)
+          sink.name, keeper, configuration, purpose, follows: follows)
       }
       if sinks.contains(where: \.takesCheckpointedReads) {
-        object.add(files, assembly.configuration, purpose)
+        object.add(files, configuration, purpose)
       }
       wanted.append(object)
     }
-    var columns = ColumnInquiry(assembly.configuration, client, stages)
+    var columns = ColumnInquiry(configuration, client, session.stages)
     try await columns.ask(&wanted, sinks, purpose, logger)
     wanted.removeAll(where: \.isEmpty)
     if source.snapshot.mode == nil, !purpose.isSnapshot, Self.isUpgrade(sinks) {
@@ -56,15 +50,11 @@ struct SnapshotRun {
         """)
     }
     guard !wanted.isEmpty else { return nil }
-    let retry = assembly.configuration.retry.schedule(follows: follows)
     let topics = wanted.map { (entity: $0.entity, topic: $0.topic) }
-    var layouts = try await PlannedLayouts.askPatiently(
-      assembly.configuration, credentials, schemas, retry: retry, objects: topics,
-      onRetry: onRetry)
-    try await PlannedLayouts.renew(
-      &layouts, described: columns.described, assembly.configuration, credentials, schemas,
-      retry: retry, objects: topics, onRetry: onRetry)
-    try await inquiry?.prepare(Array(layouts.values))
+    var layouts = try await session.layouts(of: topics, onRetry: onRetry)
+    try await session.renew(
+      &layouts, described: columns.described, objects: topics, onRetry: onRetry)
+    try await session.inquiry?.prepare(Array(layouts.values))
     for object in wanted where layouts[object.entity] == nil {
       logger.warning(
         """
@@ -85,16 +75,16 @@ struct SnapshotRun {
       guard case .ownPosition(let keeper) = sink.store else { continue }
       for object in objects
       where try object.initial.contains(sink.name)
-        && stages.bringsRows(of: object.layout, to: sink.name)
+        && session.stages.bringsRows(of: object.layout, to: sink.name)
       {
         try keeper.durable.awaitReads(of: object.entity)
       }
     }
     var options = SnapshotReader.Options()
     options.concurrency = source.snapshot.concurrency
-    options.retry = retry
-    options.reserve = Double(assembly.configuration.repair.reserve) / 100
-    options.maxRepairCalls = assembly.configuration.repair.maxCalls
+    options.retry = session.retry
+    options.reserve = Double(configuration.repair.reserve) / 100
+    options.maxRepairCalls = configuration.repair.maxCalls
     for sink in sinks {
       guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { continue }
       options.repairCallsMade += try keeper.durable.repairCallsOfDay()
@@ -106,25 +96,18 @@ struct SnapshotRun {
 }
 
 extension SnapshotRun {
-  static func client(_ credentials: OrgCredentials) -> RESTClient {
-    RESTClient(
-      http: credentials.http, sessions: OrgSessions(provider: credentials.provider))
-  }
-
   /// Lines for `check` about what the run-as user can read of each object, and which fields a copy
   /// cannot have. Two calls per object.
-  static func check(
-    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache
-  ) async throws -> [String] {
+  static func check(_ session: Session) async throws -> [String] {
+    let configuration = session.configuration
     let mode = configuration.source.snapshot.mode
     guard mode != .never,
       configuration.sinks.contains(where: { mode == nil ? $0.keepsPosition : $0.takesReads })
     else { return [] }
-    let client = Self.client(credentials)
+    let client = session.connection.makeRESTClient()
     let objects = configuration.source.snapshotObjects
-    let layouts = try await PlannedLayouts.askPatiently(
-      configuration, credentials, schemas, retry: RetrySchedule(giveUpAfter: .zero),
-      objects: objects
+    let layouts = try await session.layouts(
+      of: objects, retry: RetrySchedule(giveUpAfter: .zero)
     ) { _, _ in }
     var lines: [String] = []
     for (entity, _) in objects {

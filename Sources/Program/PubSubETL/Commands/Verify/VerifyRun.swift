@@ -5,7 +5,6 @@ import PubSubAPI
 import RESTSource
 import SalesforceAuth
 import SalesforceREST
-import SchemaStore
 
 /// Compares the copies of a pipeline with its org, object by object, and writes nothing.
 struct VerifyRun {
@@ -30,23 +29,29 @@ struct VerifyRun {
 
   /// - Throws: `RunFailure` and what parts throw.
   func run() async throws -> VerifyReport {
+    // Before the login: mistakes of the command are reported at once.
     let objects = try self.objects()
-    var (sinks, obstacles) = try self.sinks()
-    let assembly = PipelineAssembly(configuration: self.configuration)
-    let credentials = OrgCredentials(
-      self.configuration.source.org, secrets: self.configuration.secrets)
-    let token = try await credentials.provider.token()
+    let (sinks, obstacles) = try self.sinks()
+    return try await Session.open(self.configuration) { session in
+      try await self.compare(objects, sinks, obstacles, session)
+    }
+  }
+
+  /// - Parameter obstacles: why other sinks are not compared.
+  private func compare(
+    _ objects: [(entity: String, topic: String)], _ sinks: [any VerifyingSink],
+    _ obstacles: [String], _ session: Session
+  ) async throws -> VerifyReport {
+    var obstacles = obstacles
     var states: [String: CopyStates] = [:]
     for sink in sinks {
-      states[sink.name] = try self.states(of: sink, org: token.organizationID, objects)
+      states[sink.name] = try self.states(of: sink, org: session.org, objects)
     }
-    let client = SnapshotRun.client(credentials)
+    let client = session.connection.makeRESTClient()
     var described: [String: ObjectDescription] = [:]
-    let layouts = try await self.layouts(
-      of: objects, credentials, assembly.schemas(ofOrg: token.organizationID), client, &described)
-    let inquiry = ClassificationInquiry(self.configuration, credentials)
-    try await inquiry?.prepare(Array(layouts.values))
-    let stages = assembly.stages(ofOrg: token.organizationID, inquiry?.known)
+    let layouts = try await self.layouts(of: objects, session, client, &described)
+    try await session.inquiry?.prepare(Array(layouts.values))
+    let stages = session.stages
     for (sink, (entity, _)) in sinks.flatMap({ sink in objects.map { (sink, $0) } })
     where states[sink.name]?.objects[entity] == nil {
       if let layout = layouts[entity], try !stages.bringsRows(of: layout, to: sink.name) {
@@ -88,21 +93,17 @@ struct VerifyRun {
 
   /// - Parameter described: receives the descriptions of the objects that have a layout.
   private func layouts(
-    of objects: [(entity: String, topic: String)], _ credentials: OrgCredentials,
-    _ schemas: SchemaCache, _ client: RESTClient, _ described: inout [String: ObjectDescription]
+    of objects: [(entity: String, topic: String)], _ session: Session, _ client: RESTClient,
+    _ described: inout [String: ObjectDescription]
   ) async throws -> [String: RecordLayout] {
-    let retry = RetrySchedule(giveUpAfter: .seconds(7))
     func report(_ error: PubSubError, _ delay: Duration) {
       self.remark("\(error.message); retrying in \(Phrase.duration(delay))")
     }
-    var layouts = try await PlannedLayouts.askPatiently(
-      self.configuration, credentials, schemas, retry: retry, objects: objects, onRetry: report)
+    var layouts = try await session.layouts(of: objects, onRetry: report)
     for (entity, _) in objects where layouts[entity] != nil {
       described[entity] = try await Self.asking { try await client.describe(entity) }
     }
-    try await PlannedLayouts.renew(
-      &layouts, described: described, self.configuration, credentials, schemas, retry: retry,
-      objects: objects, onRetry: report)
+    try await session.renew(&layouts, described: described, objects: objects, onRetry: report)
     return layouts
   }
 
