@@ -38,11 +38,12 @@ import Testing
   /// Commits and describes, as the store does.
   @discardableResult
   private func commit(
-    _ sink: FileSink, _ position: TopicPosition, isLast: Bool = false
+    _ sink: FileSink, _ position: TopicPosition, isLast: Bool = false,
+    lacking letters: () -> WaitingLetters = { WaitingLetters() }
   ) throws -> JSONValue {
     let state = try sink.flush(finish: isLast)
     _ = try sink.committed()
-    try sink.describe([Self.deals: position], isLast: isLast)
+    try sink.describe([Self.deals: position], lacking: letters, isLast: isLast)
     return isLast ? try sink.flush(finish: true) : state
   }
 
@@ -110,7 +111,8 @@ import Testing
       while !reads.isComplete(in: sink) { try reads.step(sink, self.batches, nextOrdinal: 0) }
       // What follows a flush is not committed with it.
       _ = try sink.committed()
-      try sink.describe([Self.deals: self.position(through: time)], isLast: false)
+      try sink.describe(
+        [Self.deals: self.position(through: time)], lacking: { WaitingLetters() }, isLast: false)
       try expect("copying", nil, "reading", "2", nil)
       let state = try self.commit(sink, self.position(through: time), isLast: true)
       try expect("late", at, "complete", "3", at)
@@ -154,6 +156,94 @@ import Testing
       try self.commit(sink, lost, isLast: true)
     }
     #expect(try self.rows("state", "holes", "missing_ranges") == [["late", "1", "0"]])
+  }
+
+  private func deadLetters(from state: JSONValue?) throws -> DeadLetterFile {
+    let letters = DeadLetterFile(
+      directory: "\(self.directory.path)/dead", pipeline: "opps", org: "00D",
+      fileSystem: SystemFileSystem(), clock: self.clock.sinkClock)
+    try letters.recover(from: state)
+    return letters
+  }
+
+  @Test("Dead letters make an object stale until they are retried, dropped or made up for")
+  func deadLetters() throws {
+    var (state, letterState): (JSONValue?, JSONValue?)
+    func run(
+      lacking expected: Int, state name: String, letters: [DeadLetter] = [],
+      _ body: (FileSink, DeadLetterFile) throws -> Void = { _, _ in }
+    ) throws {
+      self.clock.utcMilliseconds += 60_000
+      let dead = try self.deadLetters(from: letterState)
+      state = try self.run(from: state) { sink in
+        try body(sink, dead)
+        for letter in letters { try dead.append(letter) }
+        _ = try dead.flush(finish: true)
+        _ = try dead.committed()
+        letterState = try dead.flush(finish: true)
+        return try self.commit(
+          sink, self.position(through: 1_771_300_995_000), isLast: true, lacking: dead.waiting)
+      }
+      #expect(try self.rows("dead_letters", "state") == [["\(expected)", name]])
+    }
+    func letter(_ number: Int, refusedBy sink: String? = nil) -> DeadLetter {
+      var letter = ScriptedRun.letter(TestEvent(number: number))
+      letter.refusal = sink.map { DeadLetter.Refusal(sink: $0) }
+      return letter
+    }
+    try run(lacking: 0, state: "late") { sink, _ in try self.write(TestEvent(number: 0), to: sink) }
+    // A letter that only another sink refused is no concern of the files.
+    try run(
+      lacking: 2, state: "stale",
+      letters: [letter(1), letter(2, refusedBy: "files"), letter(3, refusedBy: "warehouse")])
+    try run(lacking: 2, state: "stale")
+    var ledger = try DeadLetterLedger(directory: "\(self.directory.path)/dead", pipeline: "opps")
+    try ledger.note(
+      .dropped, [DeadLetterLedger.Key(id: .init("OpportunityChangeEvent-e1-2"), replayID: "7232")])
+    try run(lacking: 1, state: "stale")
+    let archive = DeadLetterArchive(
+      directory: "\(self.directory.path)/dead", pipeline: "opps", org: nil)
+    var stored: [StoredDeadLetter] = []
+    try archive.visit(openFiles: nil) { stored.append($0) }
+    try run(lacking: 0, state: "late") { _, dead in
+      #expect(dead.waiting().count == 2)
+      dead.noteRetried([try #require(stored.first)])
+    }
+    try run(lacking: 0, state: "late")
+    // A snapshot that begins after the letter has the record.
+    try run(lacking: 1, state: "stale", letters: [letter(4)])
+    var pass = ReadPass(entity: "Opportunity", number: 1)
+    try run(lacking: 1, state: "copying") { sink, _ in
+      try sink.write(self.emptyRead(), pass: pass)
+    }
+    pass.state = .complete
+    pass.job = "1"
+    try run(lacking: 0, state: "late") { sink, _ in try sink.write(self.emptyRead(), pass: pass) }
+    try run(lacking: 1, state: "stale", letters: [letter(5)])
+  }
+
+  @Test("An object is stale while dead letters cannot be read, unless all are handled")
+  func unreadableLetters() throws {
+    func store() throws -> JSONValue {
+      let dead = try self.deadLetters(from: nil)
+      try dead.append(ScriptedRun.letter(TestEvent(number: 1)))
+      _ = try dead.flush(finish: true)
+      _ = try dead.committed()
+      return try dead.flush(finish: true)
+    }
+    let state = try store()
+    var path = ""
+    try ExportedFile.visit(
+      .deadLetters, in: "\(self.directory.path)/dead", pipeline: "opps"
+    ) { path = "\(self.directory.path)/dead/\($0.name)" }
+    try "changed".write(toFile: path, atomically: true, encoding: .utf8)
+    #expect(
+      try self.deadLetters(from: state).waiting().count(
+        of: [Self.deals], lackedBy: "files", since: .max) == 1)
+    var ledger = try DeadLetterLedger(directory: "\(self.directory.path)/dead", pipeline: "opps")
+    try ledger.note(
+      .dropped, [DeadLetterLedger.Key(id: .init("OpportunityChangeEvent-e1-1"), replayID: "7231")])
+    #expect(try self.deadLetters(from: state).waiting() == WaitingLetters())
   }
 
   @Test("Each pipeline has its own row, and keeps those of others")

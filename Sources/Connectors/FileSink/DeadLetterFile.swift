@@ -32,7 +32,12 @@ public final class DeadLetterFile: DeadLetterStore {
   private let store: SegmentStore
   private let directory: String
   private let pipeline: String
+  private let org: String
   private let fileSystem: any FileSystem
+  /// Nil until somebody asks for it.
+  private var known: WaitingLetters?
+  /// The state that the last `flush` returned, or with which the run began.
+  private var state: JSONValue?
   /// Letters whose rows are in the next commit, and those of the previous commit that still have to
   /// be noted in the ledger.
   private var retried: [DeadLetterLedger.Key] = []
@@ -66,6 +71,7 @@ public final class DeadLetterFile: DeadLetterStore {
   ) {
     self.directory = directory
     self.pipeline = pipeline
+    self.org = org
     self.fileSystem = fileSystem
     self.payload = payload
     self.acceptsMissing = acceptsMissing
@@ -83,12 +89,57 @@ public final class DeadLetterFile: DeadLetterStore {
   public func recover(from state: JSONValue?) throws {
     try self.store.recover(
       self.store.survey(from: state, acceptsMissing: self.acceptsMissing))
+    self.state = state
     try self.note(DeadLetterLedger.Key.retried(in: state))
+  }
+
+  /// Reads the letters of earlier runs when it is called first, unless all were retried or dropped.
+  /// If a file of letters was changed, all that the manifest has are waiting, whatever is read later.
+  public func waiting() -> WaitingLetters {
+    if let known { return known }
+    let waiting = (try? self.readWaiting()) ?? WaitingLetters()
+    self.known = waiting
+    return waiting
+  }
+
+  private func readWaiting() throws -> WaitingLetters {
+    var waiting = WaitingLetters()
+    let ledger = try DeadLetterLedger(
+      directory: self.directory, pipeline: self.pipeline, fileSystem: self.fileSystem)
+    var finished: [ExportedFile] = []
+    try ExportedFile.visit(.deadLetters, in: self.directory, pipeline: self.pipeline) {
+      finished.append($0)
+    }
+    let isOpen = self.state?["files"]?.array?.isEmpty == false
+    let count = finished.reduce(0) { $0 + $1.events }
+    guard isOpen || count > ledger.outcomes.count else { return waiting }
+    let archive = DeadLetterArchive(
+      directory: self.directory, pipeline: self.pipeline, org: self.org)
+    do {
+      try archive.visit(openFiles: self.state) { letter in
+        guard ledger[letter] == nil else { return }
+        waiting.add(letter.letter, at: Self.time(of: letter))
+      }
+    } catch {
+      waiting = WaitingLetters()
+      for file in finished where file.org == self.org {
+        let letter = DeadLetter(
+          topic: file.topic, replayID: ReplayID([]), eventID: "", schemaID: "", payload: [],
+          reason: "", epoch: file.epoch, ordinal: file.firstOrdinal)
+        for _ in 0..<file.events { waiting.add(letter, at: .max) }
+      }
+    }
+    return waiting
+  }
+
+  private static func time(of letter: StoredDeadLetter) -> Int64 {
+    ObjectFreshness.milliseconds(of: letter.time) ?? .max
   }
 
   /// Notes that the open commit has the rows of letters that were read from the archive.
   public func noteRetried(_ letters: [StoredDeadLetter]) {
     self.retried += letters.map(DeadLetterLedger.Key.init)
+    for letter in letters { self.known?.remove(letter.letter, at: Self.time(of: letter)) }
   }
 
   private func note(_ keys: [DeadLetterLedger.Key]) throws {
@@ -117,12 +168,14 @@ public final class DeadLetterFile: DeadLetterStore {
       writer.summary.note(
         schemaID: letter.schemaID, firstReplayID: replayID, lastReplayID: replayID)
     }
+    self.known?.add(letter, at: now)
     self.count += 1
     if self.store.isFull(writer) { try self.store.seal(writer) }
   }
 
   public func flush(finish: Bool) throws -> JSONValue {
     let state = try self.store.flush(finish: finish)
+    self.state = state
     (self.announced, self.retried) = (self.retried, [])
     guard !self.announced.isEmpty, let members = state.members else { return state }
     let keys = JSONValue(.array(self.announced.map(\.json)))

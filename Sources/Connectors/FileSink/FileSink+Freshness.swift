@@ -4,15 +4,20 @@ public import Pipeline
 
 /// Keeps `_freshness.ndjson` up to date.
 extension FileSink {
-  public func describe(_ positions: [String: TopicPosition], isLast: Bool) throws {
+  public func describe(
+    _ positions: [String: TopicPosition], lacking letters: () -> WaitingLetters, isLast: Bool
+  ) throws {
     let now = self.clock.monotonic()
     guard self.freshness.isDue(at: now, self.store.finishedFileCount, isLast: isLast) else {
       return
     }
+    let letters = letters()
     try self.store.attempt { () throws(FileSystemError) in
       let catalog = self.store.catalog
       try self.freshness.load(from: catalog, self.history)
-      let lines = self.freshness.lines(positions, unfinished: self.store.ledger.unfinished)
+      let lines = self.freshness.lines(
+        positions, unfinished: self.store.ledger.unfinished,
+        deadLetters: { letters.count(of: $0, lackedBy: self.name, since: $1) })
       guard !lines.isEmpty else { return }
       try catalog.setFreshness(
         lines.map {
@@ -79,8 +84,11 @@ struct FreshnessLedger {
   }
 
   /// The lines after a commit.
+  ///
+  /// - Parameter deadLetters: the number of letters of some topics since a time.
   mutating func lines(
-    _ positions: [String: TopicPosition], unfinished: [SegmentRecord]
+    _ positions: [String: TopicPosition], unfinished: [SegmentRecord],
+    deadLetters: (_ topics: Set<String>, _ start: Int64?) -> Int
   ) -> [ObjectFreshness] {
     var heldBack: [String: ObjectFreshness.HeldBack] = [:]
     for record in unfinished where record.manifest["snapshot"]?.members == nil {
@@ -93,8 +101,10 @@ struct FreshnessLedger {
       case (let first?, nil): heldBack[entity] = .since(first)
       }
     }
-    for entity in self.objects.keys {
-      self.objects[entity]?.snapshot = self.passes[entity]
+    for (entity, object) in self.objects {
+      let snapshot = self.passes[entity]
+      self.objects[entity]?.snapshot = snapshot
+      self.objects[entity]?.deadLetters = deadLetters(object.topics, snapshot?.completion?.begunAt)
       self.objects[entity]?.isAwaited = self.awaited.contains(entity)
       self.objects[entity]?.advance(to: positions, heldBack: heldBack[entity])
     }

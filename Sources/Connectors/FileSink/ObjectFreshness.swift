@@ -13,6 +13,8 @@ struct ObjectFreshness: Equatable {
   var holes = 0
   /// Those that no later snapshot makes up for.
   var missingRanges = 0
+  /// Those that wait and that no later snapshot makes up for.
+  var deadLetters = 0
   var snapshot: FilePass?
   /// A snapshot was requested and has not begun.
   var isAwaited = false
@@ -73,6 +75,7 @@ struct ObjectFreshness: Equatable {
       "topics": names(self.topics), "complete_through": time(self.completeThrough),
       "last_run": time(lastRun), "holes": .integer(self.holes),
       "missing_ranges": .integer(self.missingRanges),
+      "dead_letters": .integer(self.deadLetters),
       "snapshot_at": time(snapshot?.completion?.finishedAt),
       "snapshot_begun_at": time(snapshot?.completion?.begunAt),
       "snapshot_state": self.snapshotState,

@@ -12,8 +12,9 @@ Refused: a constraint of the history refuses some events. The letters name the c
 the SQLSTATE, never the value; `retry` refuses them again while the constraint is there. Without it, they
 come into the tables, and nothing comes into the files twice.
 
-Without a history, records are marked instead. `drop`, `list`, `show` and `export` besides. Exits 1 when
-anything differs.
+Without a history, records are marked instead. `drop`, `list`, `show` and `export` besides. The views
+`_freshness` of files and tables count the letters of each object until they are retried or dropped. Exits 1
+when anything differs.
 """
 
 import argparse
@@ -90,6 +91,31 @@ class Pipeline:
         counts = status["waiting"], status["retried"], status["dropped"]
         if counts != (waiting, retried, dropped):
             self.fail("status counts", counts, "not", (waiting, retried, dropped))
+
+    def lacking(self, url=None):
+        """The number of letters of each object, as `_freshness` of the files or of the tables has it."""
+        if url is None:
+            sql = "SELECT entity, dead_letters, state FROM _freshness"
+            rows = compare_files.connection_to(self.output).execute(sql).fetchall()
+        else:
+            sql = "SELECT entity, dead_letters, state FROM %s._freshness WHERE table_name LIKE '%%_history'"
+            rows = [line.split("|") for line in psql(url, sql % self.name).splitlines()]
+        for entity, count, state in rows:
+            if int(count) > 0 and state != "stale":
+                self.fail(entity, "lacks", count, "letters and is", state)
+        return {entity: int(count) for entity, count, _ in rows}
+
+    def expect_lacking(self, url, letters):
+        """Objects of which nothing was exported have no row."""
+        for place in [None] + [url] * (url is not None):
+            found = self.lacking(place)
+            wanted = {entity: 0 for entity in found}
+            for letter in letters:
+                entity = letter["topic"].split("/")[-1].replace("ChangeEvent", "")
+                if entity in wanted:
+                    wanted[entity] += 1
+            if found != wanted or not found:
+                self.fail("_freshness of the", "tables" if place else "files", "says", found, "not", wanted)
 
     def compare_tables(self, url, mode="both"):
         sql = "SELECT count(*) FROM %s._etl_resync WHERE kind = 'dead_letter' AND done_at IS NULL"
@@ -191,6 +217,7 @@ class Proof:
             if count < 50 or {letter["kind"] for letter in found["letters"]} != {"undecodable"}:
                 pipeline.fail("only", count, "letters, or of another kind")
             pipeline.expect_counts(count, 0)
+            pipeline.expect_lacking(url, found["letters"])
             # The cause is still there.
             pipeline.expect(65, "dead-letters", "retry", "--all")
             pipeline.expect_counts(count, 0)
@@ -202,6 +229,7 @@ class Proof:
             some = [letter["id"] for letter in found["letters"][3:60:7]]
             pipeline.expect(0, "dead-letters", "retry", *some)
             pipeline.expect_counts(count - len(some), len(some))
+            pipeline.expect_lacking(url, [letter for letter in found["letters"] if letter["id"] not in some])
             pipeline.expect(64, "dead-letters", "retry", some[0])
             before.check("some")
             at = 1
@@ -216,6 +244,7 @@ class Proof:
             before.check("the whole retry")
             before.check_manifest()
             pipeline.run()
+            pipeline.expect_lacking(url, [])
             pipeline.expect(0, "status", "--verify")
             harness.compare(service, pipeline.output, TOPICS)
             pipeline.check_order()
@@ -292,6 +321,34 @@ class Proof:
             if psql(url, sql) != "0":
                 document.fail("letters without known records are still open")
             return count
+
+    def prove_drop(self):
+        """A drop needs the database, and is repeated after a failure."""
+        name = "dropped"
+        with self.service(name, "--spoil") as service:
+            url = self.cluster.make_database(name)
+            sinks = [
+                {"type": "files", "directory": "out"},
+                {"type": "postgres", "url": "${DATABASE_URL}", "schema": name},
+            ]
+            pipeline = Pipeline(self.arguments, service, name, sinks, max=1_000_000)
+            service.environment["DATABASE_URL"] = url
+            pipeline.run()
+            letters = pipeline.letters()["letters"]
+            pipeline.expect_lacking(url, letters)
+            command = ["dead-letters", "drop", "--all", "--yes"]
+            for code, other in (69, "postgresql://localhost:1/none"), (77, url.replace("postgres@", "nobody@")):
+                got, output, errors = pipeline.start(*command, environment={"DATABASE_URL": other})
+                if got != code:
+                    pipeline.fail("drop without the database ended with", got, output, errors)
+                pipeline.expect_counts(len(letters), 0)
+            pipeline.expect(0, "dead-letters", "drop", letters[0]["id"], "--yes")
+            pipeline.run()
+            pipeline.expect_lacking(url, letters[1:])
+            pipeline.expect(0, *command)
+            pipeline.run()
+            pipeline.expect_lacking(url, [])
+            return len(letters)
 
     def prove_lock(self, pipeline, letter):
         """During a run, letters can be listed but neither retried nor dropped."""
@@ -380,6 +437,7 @@ def main():
             "all": lambda: proof.prove_undecodable("everywhere", True, "NWSR"),
             "refused": proof.prove_refused,
             "plain": proof.prove_without_history,
+            "dropped": proof.prove_drop,
             "rest": proof.prove_rest,
         }
         for name, prove in scenarios.items():

@@ -24,7 +24,7 @@ import postgres
 TOPICS = ["/data/AccountChangeEvent", "/data/ContactChangeEvent"]
 OBJECTS = ["Account", "Contact"]
 FACTS = ["entity", "state", "complete_through", "snapshot_state", "snapshot_rows", "snapshot_at", "stale", "partial",
-         "waiting_for_repair", "missing_ranges", "holes", "last_change", "topics"]
+         "waiting_for_repair", "missing_ranges", "dead_letters", "holes", "last_change", "topics"]
 TIMES = ["complete_through", "snapshot_at", "last_change"]
 SCHEMA = "salesforce"
 

@@ -1,9 +1,10 @@
 import JSON
 import Pipeline
 import PostgresClient
-import PostgresSink
 import TestSupport
 import Testing
+
+@testable import PostgresSink
 
 @Suite("Freshness of a sink's tables", .enabled(if: PostgresCluster.isAvailable))
 struct FreshnessTests {
@@ -145,6 +146,96 @@ struct FreshnessTests {
           "SELECT state FROM salesforce._freshness WHERE table_name = 'opportunity'")
           == [[step.state]], "\(step.statement)")
     }
+  }
+
+  /// The tables that lack the events of dead letters: `opportunity 1`.
+  private func lacking(_ run: SinkRun) throws -> [String] {
+    try run.eye.column(
+      """
+      SELECT concat_ws(' ', table_name, dead_letters) FROM salesforce._freshness \
+      WHERE state = 'stale' ORDER BY 1
+      """)
+  }
+
+  private func letter(_ number: Int, topic: String = SinkRun.topic) -> DeadLetter {
+    DeadLetter(
+      topic: topic, replayID: ReplayID([UInt8(number)]), eventID: "e\(number)", schemaID: "s",
+      payload: [], reason: "r", epoch: 1, ordinal: Int64(number))
+  }
+
+  @Test("The tables of a refused event are stale until its record is read, even without a mark")
+  func refusedEvent() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database) {
+      $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
+    }.begin()
+    run.completeThrough = 4_102_444_800_000
+    try run.eye.execute(
+      """
+      UPDATE salesforce.opportunity SET _partial = false;
+      ALTER TABLE salesforce.opportunity ADD CHECK (id <> 'odd') NOT VALID
+      """)
+    try run.write(["odd"])
+    try run.commit()
+    #expect(try run.stale() == [])
+    #expect(try self.lacking(run) == ["opportunity 1", "opportunity_history 1"])
+    // The record's row cannot be stored, so a drop does not end it.
+    let stored = try CheckpointTable(pipeline: "opps", sink: "warehouse", database.configuration())
+    let replayID = try #require(
+      try run.eye.column("SELECT replay_id FROM salesforce._etl_resync").first)
+    try stored.drop([.init(entity: "Opportunity", replayID: replayID, epoch: 1, ordinal: 0)])
+    #expect(try self.lacking(run) == ["opportunity 1", "opportunity_history 1"])
+    try run.eye.begin()
+    try ResyncTable(entity: "Opportunity", schema: "salesforce").close(
+      of: ["odd"], current: #require(run.sink.pending.first?.tables.current), over: run.eye)
+    try run.eye.execute("COMMIT")
+    #expect(try self.lacking(run) == [])
+  }
+
+  @Test("Tables are stale while the letter of an event that could not be decoded waits")
+  func undecodableEvent() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database) {
+      $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
+    }.begin()
+    run.completeThrough = 4_102_444_800_000
+    try run.eye.execute("UPDATE salesforce.opportunity SET _partial = false")
+    _ = try run.sink.sealAndPrepare(run.positions, letters: (1...3).map { self.letter($0) })
+    try run.sink.commitPatiently()
+    #expect(try self.lacking(run) == ["opportunity 3", "opportunity_history 3"])
+    let stored = try CheckpointTable(pipeline: "opps", sink: "warehouse", database.configuration())
+    func drop(_ entity: String, _ number: Int) throws {
+      try stored.drop([.init(entity: entity, replayID: "0\(number)", epoch: 1, ordinal: 0)])
+    }
+    try drop("Account", 1)
+    #expect(try self.lacking(run) == ["opportunity 3", "opportunity_history 3"])
+    try drop("Opportunity", 1)
+    #expect(try self.lacking(run) == ["opportunity 2", "opportunity_history 2"])
+    try ResyncTable.closeUndecoded(
+      eventIDs: ["e2"], replayIDs: [], schema: "salesforce", over: run.eye)
+    #expect(try self.lacking(run) == ["opportunity 1", "opportunity_history 1"])
+    try drop("Opportunity", 3)
+    #expect(try self.lacking(run) == [])
+  }
+
+  @Test("A letter of a channel concerns each object of the channel")
+  func undecodableEventOfChannel() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database) {
+      $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
+    }.begin()
+    run.completeThrough = 4_102_444_800_000
+    try run.eye.execute("UPDATE salesforce.opportunity SET _partial = false")
+    let channel = "/data/ChangeEvents"
+    _ = try run.sink.sealAndPrepare(run.positions, letters: [self.letter(1, topic: channel)])
+    try run.sink.commitPatiently()
+    #expect(try self.lacking(run) == [])
+    try run.eye.execute(
+      """
+      UPDATE salesforce._etl_checkpoint SET topics = jsonb_build_object('\(channel)', \
+      topics -> '\(SinkRun.topic)')
+      """)
+    #expect(try self.lacking(run) == ["opportunity 1", "opportunity_history 1"])
   }
 
   @Test("Records lost by an overflow are missing until all are read again")

@@ -23,7 +23,11 @@ import Testing
       """
       UPDATE \(bookkeeping.qualified("_etl_missing_range")) SET noted_at = now() \(noted);
       INSERT INTO \(bookkeeping.qualified("_etl_resync")) (entity, kind, record_id, event_id, noted_at)
-      VALUES ('Thing', 'wildcard', '', 'e', now() \(noted));
+      VALUES ('Thing', 'wildcard', '', 'e', now() \(noted)),
+      ('Thing', 'dead_letter', NULL, 'e', now() \(noted)),
+      ('Thing', 'dead_letter', '001', 'f', now() \(noted)),
+      ('Thing', 'dead_letter', '002', 'g', now() \(noted)),
+      ('Thing', 'dead_letter', '002', 'read', now() \(noted));
       INSERT INTO \(bookkeeping.qualified("_etl_snapshot"))
       (pipeline, sink, entity, number, state, begun_at, page_row, rows)
       VALUES ('p', 's', 'Thing', 1, 'complete', now(), 0, 0)
@@ -35,5 +39,12 @@ import Testing
     #expect(try needsPass())
     try ranges.close(entity: "Thing", topic: "/data/ThingChangeEvent", over: connection)
     #expect(try needsPass() == remains)
+    // The read of the record was refused.
+    #expect(
+      try tables.rows(
+        """
+        SELECT event_id FROM \(bookkeeping.qualified("_etl_resync")) WHERE done_at IS NULL \
+        AND kind = 'dead_letter' ORDER BY event_id
+        """) == (remains ? ["e", "f"] : []) + ["g", "read"])
   }
 }

@@ -7,7 +7,7 @@ extension DuckDBViews {
   private static let lineColumns = [
     ("entity", "VARCHAR"), ("pipeline", "VARCHAR"), ("sink", "VARCHAR"), ("topics", "VARCHAR[]"),
     ("complete_through", "TIMESTAMPTZ"), ("last_run", "TIMESTAMPTZ"), ("holes", "BIGINT"),
-    ("missing_ranges", "BIGINT"), ("snapshot_at", "TIMESTAMPTZ"),
+    ("missing_ranges", "BIGINT"), ("dead_letters", "BIGINT"), ("snapshot_at", "TIMESTAMPTZ"),
     ("snapshot_begun_at", "TIMESTAMPTZ"), ("snapshot_state", "VARCHAR"),
     ("snapshot_rows", "BIGINT"), ("snapshot_total", "BIGINT"), ("columns_filling", "VARCHAR[]"),
     ("columns_hidden", "VARCHAR[]"),
@@ -38,7 +38,7 @@ extension DuckDBViews {
       SELECT * EXCLUDE (unnamed, snapshot_begun_at), CASE
         WHEN snapshot_state <> 'complete' THEN 'copying'
         WHEN stale > 0 OR waiting_for_repair > 0 OR missing_ranges > 0
-          OR len(columns_filling) > 0 THEN 'stale'
+          OR dead_letters > 0 OR len(columns_filling) > 0 THEN 'stale'
         WHEN complete_through >= now()
           - coalesce(getvariable('late_after')::INTERVAL, INTERVAL 2 HOURS) THEN 'fresh'
         ELSE 'late' END AS state
@@ -47,7 +47,7 @@ extension DuckDBViews {
           last_change, topics, snapshot_at, missing_ranges + coalesce(len([
             time for time in unnamed if (time < snapshot_begun_at) IS NOT TRUE]), 0)
             AS missing_ranges,
-          waiting_for_repair, snapshot_state, snapshot_rows, snapshot_total, columns_filling,
+          dead_letters, waiting_for_repair, snapshot_state, snapshot_rows, snapshot_total, columns_filling,
           columns_hidden, unnamed, snapshot_begun_at
         FROM objects LEFT JOIN runs USING (entity)
       );

@@ -86,14 +86,18 @@ struct MissingRanges {
   /// Marks the ranges that a complete pass has repaired, in the open transaction. A channel's range
   /// is repaired once all its objects have been read. The pass also covers ranges noted in the
   /// transaction that began it: their changes were committed in the org before the wait that
-  /// precedes the records.
+  /// precedes the records. The same is true of dead letters, unless the read of their record was
+  /// refused.
   func close(
     entity: String, topic: String, over connection: PostgresConnection
   ) throws(PostgresError) {
     try connection.query(
       """
-      UPDATE \(self.resync) SET done_at = now() WHERE entity = $3 AND done_at IS NULL \
-      AND kind IN ('overflow', 'wildcard') AND noted_at <= (SELECT begun_at FROM \(self.snapshots) \
+      UPDATE \(self.resync) AS r SET done_at = now() WHERE r.entity = $3 AND r.done_at IS NULL \
+      AND r.kind IN ('overflow', 'wildcard', 'dead_letter') AND NOT EXISTS (\
+      SELECT FROM \(self.resync) AS o WHERE o.entity = r.entity AND o.record_id = r.record_id \
+      AND o.event_id = '\(RefusedReads.eventID)' AND o.done_at IS NULL) \
+      AND r.noted_at <= (SELECT begun_at FROM \(self.snapshots) \
       WHERE pipeline = $1 AND sink = $2 AND entity = $3)
       """, [self.pipeline, self.sink, entity])
     // Passes over some columns have keys of two words.
@@ -106,5 +110,13 @@ struct MissingRanges {
       AND NOT EXISTS (SELECT FROM \(self.snapshots) AS s WHERE s.pipeline = $1 AND s.sink = $2 \
       AND \(others) AND NOT (s.state = 'complete' AND s.begun_at >= m.noted_at))
       """, [self.pipeline, self.sink, topic, entity])
+    guard TopicName.isChannel(topic) else { return }
+    try connection.query(
+      """
+      UPDATE \(self.resync) AS r SET done_at = now() WHERE r.entity = $3 AND r.done_at IS NULL \
+      AND r.kind = 'dead_letter' AND r.record_id IS NULL \
+      AND NOT EXISTS (SELECT FROM \(self.snapshots) AS s WHERE s.pipeline = $1 AND s.sink = $2 \
+      AND \(others) AND NOT (s.state = 'complete' AND s.begun_at >= r.noted_at))
+      """, [self.pipeline, self.sink, TopicName.entity(topic)])
   }
 }

@@ -191,6 +191,7 @@ package struct ReportingViews {
     Column(name: "columns_filling", type: "text[]"),
     Column(name: "columns_hidden", type: "text[]"),
     Column(name: "state", type: "text"),
+    Column(name: "dead_letters", type: "bigint"),
   ]
 
   /// A table whose rows `_freshness` counts.
@@ -270,14 +271,30 @@ package struct ReportingViews {
       LEFT JOIN (\((counts + [none]).joined(separator: " UNION ALL "))) \
       AS n (table_name, stale, partial, waiting) ON n.table_name = t.table_name \(join)
       """
-    return "SELECT v.*, \(Self.state) AS state FROM (\(facts)) AS v"
+    return """
+      SELECT v.*, \(Self.state) AS state, d.dead_letters FROM (\(facts)) AS v, \
+      LATERAL (\(self.deadLetters)) AS d
+      """
+  }
+
+  /// SQL: the number of dead letters that neither a retry nor a read of their records has made up for.
+  /// An event of a channel that could not be decoded may be of any object. Refused reads are in
+  /// `waiting_for_repair`.
+  private var deadLetters: String {
+    """
+    SELECT count(DISTINCT coalesce(r.replay_id, r.id::text)) AS dead_letters \
+    FROM \(SQLIdentifier.quoted(self.schema))._etl_resync AS r \
+    WHERE r.kind = 'dead_letter' AND r.done_at IS NULL \
+    AND r.event_id IS DISTINCT FROM '\(RefusedReads.eventID)' AND (r.entity = v.entity \
+    OR r.entity IN (SELECT split_part(u.topic, '/', 3) FROM unnest(v.topics) AS u (topic)))
+    """
   }
 
   /// SQL: how current a table is, in one word. The view `_freshness` of files has the same rules
   /// (`DuckDBViews`).
   private static let state = """
     CASE WHEN v.snapshot_state <> 'complete' THEN 'copying' \
-    WHEN v.stale > 0 OR v.waiting_for_repair > 0 OR v.missing_ranges > 0 \
+    WHEN v.stale > 0 OR v.waiting_for_repair > 0 OR v.missing_ranges > 0 OR d.dead_letters > 0 \
     OR v.columns_filling IS NOT NULL THEN 'stale' \
     WHEN v.complete_through >= now() - coalesce(\
     nullif(current_setting('pubsub_etl.late_after', true), '')::interval, '2 hours') THEN 'fresh' \

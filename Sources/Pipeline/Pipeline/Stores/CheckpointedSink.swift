@@ -32,8 +32,11 @@ public protocol CheckpointedSink: AnyObject {
   ///
   /// - Parameters:
   ///   - positions: the positions in the durable checkpoint, by topic.
+  ///   - letters: the dead letters that wait; read when it is called first.
   ///   - isLast: no other commit of this run follows.
-  func describe(_ positions: [String: TopicPosition], isLast: Bool) throws
+  func describe(
+    _ positions: [String: TopicPosition], lacking letters: () -> WaitingLetters, isLast: Bool
+  ) throws
 
   /// Whether something is due (rotation by age or idleness) although nothing was written.
   var isDue: Bool { get }
@@ -75,7 +78,9 @@ public protocol CheckpointedSink: AnyObject {
 }
 
 extension CheckpointedSink {
-  public func describe(_ positions: [String: TopicPosition], isLast: Bool) throws {}
+  public func describe(
+    _ positions: [String: TopicPosition], lacking letters: () -> WaitingLetters, isLast: Bool
+  ) throws {}
   public var takesReads: Bool { false }
   public func pass(over entity: String) -> ReadPass? { nil }
   public func awaitsReads(of entity: String) -> Bool { false }

@@ -104,7 +104,8 @@ public final class CheckpointedStore: Store {
       _ = try self.commit()
     }
     for sink in self.sinks {
-      try sink.describe(self.prepared.positions, isLast: self.prepared.isLast)
+      try sink.describe(
+        self.prepared.positions, lacking: self.deadLetters.waiting, isLast: self.prepared.isLast)
     }
   }
 

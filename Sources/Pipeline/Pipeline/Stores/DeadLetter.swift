@@ -90,4 +90,53 @@ public protocol DeadLetterStore: AnyObject {
 
   /// Output bytes taken since the last `flush`, before compression.
   var pendingByteCount: Int { get }
+
+  /// The letters of this run and of earlier ones that wait.
+  func waiting() -> WaitingLetters
+}
+
+extension DeadLetterStore {
+  public func waiting() -> WaitingLetters { WaitingLetters() }
+}
+
+/// The dead letters that were neither retried nor dropped.
+public struct WaitingLetters: Sendable, Equatable {
+  private struct Group: Hashable {
+    var topic: String
+    /// The sink that refused the events; nil if no sink has them.
+    var sink: String?
+  }
+
+  /// By the time when they were written, in milliseconds since 1970.
+  private var counts: [Group: [Int64: Int]] = [:]
+  public private(set) var count = 0
+
+  public init() {}
+
+  public mutating func add(_ letter: DeadLetter, at time: Int64) {
+    for group in Self.groups(of: letter) { self.counts[group, default: [:]][time, default: 0] += 1 }
+    self.count += 1
+  }
+
+  public mutating func remove(_ letter: DeadLetter, at time: Int64) {
+    for group in Self.groups(of: letter) {
+      guard let count = self.counts[group]?[time] else { continue }
+      self.counts[group]?[time] = count > 1 ? count - 1 : nil
+    }
+    self.count -= 1
+  }
+
+  private static func groups(of letter: DeadLetter) -> [Group] {
+    guard let refusal = letter.refusal else { return [Group(topic: letter.topic)] }
+    return refusal.sinks.map { Group(topic: letter.topic, sink: $0) }
+  }
+
+  /// The number of letters whose events a sink lacks.
+  ///
+  /// - Parameter start: counts letters written since then.
+  public func count(of topics: Set<String>, lackedBy sink: String, since start: Int64?) -> Int {
+    topics.flatMap { [Group(topic: $0), Group(topic: $0, sink: sink)] }.reduce(0) { count, group in
+      (self.counts[group] ?? [:]).reduce(count) { $0 + ($1.key >= start ?? .min ? $1.value : 0) }
+    }
+  }
 }

@@ -40,8 +40,10 @@ extension Staged: CheckpointedSink where Base: CheckpointedSink {
   }
   public func flush(finish: Bool) throws -> JSONValue { try self.base.flush(finish: finish) }
   public func committed() throws -> Bool { try self.base.committed() }
-  public func describe(_ positions: [String: TopicPosition], isLast: Bool) throws {
-    try self.base.describe(positions, isLast: isLast)
+  public func describe(
+    _ positions: [String: TopicPosition], lacking letters: () -> WaitingLetters, isLast: Bool
+  ) throws {
+    try self.base.describe(positions, lacking: letters, isLast: isLast)
   }
   public var hasRefusingStages: Bool { self.stages.changesRows }
   public func takeRefusedEvents() -> [RefusedEvent] { self.stages.takeRefusedEvents() }

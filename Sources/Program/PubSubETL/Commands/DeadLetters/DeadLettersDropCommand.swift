@@ -3,6 +3,8 @@ internal import Checkpoint
 import FileSink
 import Glibc
 import JSON
+import Pipeline
+import PostgresSink
 
 /// `pubsub-etl dead-letters drop FILE ID…`.
 struct DeadLettersDropCommand: AsyncParsableCommand {
@@ -14,7 +16,7 @@ struct DeadLettersDropCommand: AsyncParsableCommand {
       their records stay marked until they are read again.
 
       """ + DeadLettersCommand.exitCodes + """
-
+         69 or 77: a database cannot be used.
 
         EXAMPLES:
           pubsub-etl dead-letters drop opps.json ID      one letter, after a question
@@ -41,16 +43,23 @@ struct DeadLettersDropCommand: AsyncParsableCommand {
       let store = try CheckpointChange.open(configuration)
       defer { withExtendedLifetime(store) {} }
       let book = try DeadLetterBook(configuration)
-      let letters = try DeadLetterChoice.keys(self.ids, all: self.all, in: book)
+      var letters: [DeadLetterLedger.Key] = []
+      var places: [CheckpointTable.LetterPlace] = []
+      try DeadLetterChoice.visit(self.ids, all: self.all, in: book) { letter in
+        letters.append(DeadLetterLedger.Key(letter))
+        places.append(CheckpointTable.LetterPlace(letter))
+      }
       let what = Phrase.count(letters.count, "dead letter")
       guard !letters.isEmpty else {
         return try DeadLettersCommand.print(
           PrintableText(line: "no letter is waiting", hiding: secrets))
       }
+      let databases = try SinkDatabases(configuration)
       try Self.confirm(self.yes, "Drop \(what)? [y/N] ", hiding: secrets)
       try CheckpointJournal.append(
         configuration.statePaths, command: "dead-letters drop", topic: nil,
         old: .array(letters.map { .string($0.id.description) }), new: nil)
+      try databases.drop(places)
       var ledger = book.ledger
       try ledger.note(.dropped, letters)
       try DeadLettersCommand.print(PrintableText(line: "\(what) dropped", hiding: secrets))
@@ -84,25 +93,34 @@ enum DeadLetterChoice {
   /// - Throws: `RunFailure` (64) for an ID that no waiting letter has.
   static func isWaiting(_ ids: [String], all: Bool, in book: DeadLetterBook) throws -> Bool {
     if all { return try book.hasLetter(self.selection(ids, all: true)) }
-    return try !self.keys(ids, all: false, in: book).isEmpty
+    try self.visit(ids, all: false, in: book) { _ in }
+    return true
   }
 
-  /// The letters that are waiting.
+  /// Lends each letter that is waiting.
   ///
   /// - Throws: `RunFailure` (64) for an ID that no waiting letter has.
-  static func keys(
-    _ ids: [String], all: Bool, in book: DeadLetterBook
-  ) throws -> [DeadLetterLedger.Key] {
-    var keys: [DeadLetterLedger.Key] = []
+  static func visit(
+    _ ids: [String], all: Bool, in book: DeadLetterBook, _ body: (StoredDeadLetter) -> Void
+  ) throws {
+    var found: Set<String> = []
     try book.visit(self.selection(ids, all: all)) { letter, _ in
-      keys.append(DeadLetterLedger.Key(letter))
+      found.insert(letter.id.description)
+      body(letter)
     }
-    let found = Set(keys.map(\.id.description))
     if let missing = ids.first(where: { !found.contains($0) }) {
       throw RunFailure(
         .unknownLetter,
         "no dead letter '\(missing)' is waiting; 'dead-letters list' shows those that are")
     }
-    return keys
+  }
+}
+
+extension CheckpointTable.LetterPlace {
+  init(_ stored: StoredDeadLetter) {
+    let letter = stored.letter
+    self.init(
+      entity: TopicName.entity(letter.topic), replayID: letter.replayID.hex, epoch: letter.epoch,
+      ordinal: letter.ordinal)
   }
 }

@@ -107,6 +107,20 @@ struct SinkDatabases {
     }
   }
 
+  /// Durable on return. Safe to repeat.
+  func drop(_ letters: [CheckpointTable.LetterPlace]) throws {
+    for entry in self.entries {
+      do {
+        try entry.stored.drop(letters)
+      } catch {
+        var failure = RunFailure(error)
+        failure.message =
+          "sink '\(entry.name)': \(failure.message); no letter was dropped; run the command again"
+        throw failure
+      }
+    }
+  }
+
   /// - Throws: `RunFailure`: whether this database has changed is not known, others may have.
   func commit() throws {
     for entry in self.entries {

@@ -1,0 +1,44 @@
+internal import PostgresClient
+
+extension CheckpointTable {
+  /// Where the event of a dead letter was.
+  package struct LetterPlace {
+    /// The object, or the name of the channel.
+    var entity: String
+    /// Hexadecimal.
+    var replayID: String
+    var epoch: Int
+    var ordinal: Int64
+
+    package init(entity: String, replayID: String, epoch: Int, ordinal: Int64) {
+      (self.entity, self.replayID, self.epoch, self.ordinal) = (entity, replayID, epoch, ordinal)
+    }
+  }
+
+  /// Closes the notes about dropped letters. A note about a record of a current table stays open until
+  /// the record is read again. Durable on return.
+  package func drop(_ letters: [LetterPlace]) throws {
+    do {
+      guard try self.exists("_etl_resync") else { return }
+      try self.connection.query(
+        """
+        UPDATE \(self.bookkeeping.qualified("_etl_resync")) AS r SET done_at = now() \
+        FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[]) \
+        AS u (entity, replay_id, epoch, ordinal) \
+        WHERE r.kind = 'dead_letter' AND r.done_at IS NULL AND r.replay_id = u.replay_id \
+        AND (r.entity = u.entity OR (r.epoch, r.ordinal) = (u.epoch, u.ordinal)) \
+        AND (r.record_id IS NULL OR NOT EXISTS (\
+        SELECT FROM \(self.bookkeeping.qualified("_etl_table")) AS t \
+        WHERE t.entity = r.entity AND t.kind = 'current'))
+        """,
+        [
+          SQLArray.literal(letters.map { .some($0.entity) }),
+          SQLArray.literal(letters.map { .some($0.replayID) }),
+          SQLArray.literal(letters.map { .some(String($0.epoch)) }),
+          SQLArray.literal(letters.map { .some(String($0.ordinal)) }),
+        ])
+    } catch {
+      throw self.explained(error)
+    }
+  }
+}
