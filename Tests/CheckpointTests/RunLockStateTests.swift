@@ -24,6 +24,27 @@ struct RunLockStateTests {
     #expect(RunLockState.read(paths.lock).isHeld == false)
   }
 
+  @Test("A command that takes the lock leaves the last run in it")
+  func command() throws {
+    let directory = try TemporaryDirectory()
+    let paths = StatePaths(directory: directory.path, pipeline: "opps")
+    func take(isRun: Bool) throws -> RunLockState {
+      let store = try FileCheckpointStore(
+        directory: directory.path, pipeline: "opps", isRun: isRun)
+      return withExtendedLifetime(store) { RunLockState.read(paths.lock) }
+    }
+    for _ in 1...2 {
+      let state = try take(isRun: false)
+      #expect(state.isHeld == true && state.processID == getpid() && state.run == nil)
+    }
+    let run = try #require(try take(isRun: true).run)
+    #expect(run.processID == getpid())
+    for _ in 1...2 {
+      let state = try take(isRun: false)
+      #expect(state.isHeld == true && state.processID == getpid() && state.run == run)
+    }
+  }
+
   @Test("Waiting locks, other files, other kinds and other processes do not count")
   func table() {
     let locks = """

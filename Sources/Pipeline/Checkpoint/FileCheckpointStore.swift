@@ -23,15 +23,19 @@ public final class FileCheckpointStore {
   /// - Parameters:
   ///   - directory: absolute path.
   ///   - pipeline: becomes part of a file name: not empty, without `/`, not beginning with a dot.
+  ///   - isRun: false for a command that changes the state and may end without a change. The lock then
+  ///     still names the last run, which may have been killed.
   /// - Throws: `CheckpointError.alreadyRunning` with the process ID of the holder; `.io`.
-  public convenience init(directory: String, pipeline: String) throws(CheckpointError) {
+  public convenience init(
+    directory: String, pipeline: String, isRun: Bool = true
+  ) throws(CheckpointError) {
     try self.init(
-      directory: directory, pipeline: pipeline, fileSystem: SystemFileSystem(),
+      directory: directory, pipeline: pipeline, isRun: isRun, fileSystem: SystemFileSystem(),
       clock: UTCTime.now)
   }
 
   package init(
-    directory: String, pipeline: String, fileSystem: any FileSystem,
+    directory: String, pipeline: String, isRun: Bool = true, fileSystem: any FileSystem,
     clock: @escaping @Sendable () -> Int64
   ) throws(CheckpointError) {
     precondition(
@@ -57,7 +61,7 @@ public final class FileCheckpointStore {
     } catch {
       throw CheckpointError("cannot use the state directory of pipeline '\(pipeline)'", error)
     }
-    try self.takeLock()
+    try self.takeLock(isRun: isRun)
   }
 
   /// The stored checkpoint, durable on return; nil when none was ever stored.
@@ -172,14 +176,20 @@ public final class FileCheckpointStore {
     }
   }
 
-  private func takeLock() throws(CheckpointError) {
+  private func takeLock(isRun: Bool) throws(CheckpointError) {
     let isFree: Bool
     var holder: Int32?
     do throws(FileSystemError) {
       isFree = try self.lock.lock(wait: false)
       if isFree {
+        var content = "\(getpid())\n"
+        if !isRun {
+          let isNew = try self.fileSystem.size(of: self.lock.path) == 0
+          let state = isNew ? RunLockState() : RunLockState.read(self.lock.path)
+          content = state.content(ofCommand: getpid())
+        }
         try self.lock.truncate(to: 0)
-        try self.lock.write(Array("\(getpid())\n".utf8))
+        try self.lock.write(Array(content.utf8))
       } else {
         let text = try self.lock.content(byteCount: 32)
         holder = Int32(String(decoding: text.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))

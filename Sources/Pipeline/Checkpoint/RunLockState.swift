@@ -5,25 +5,44 @@ internal import Glibc
 public struct RunLockState: Sendable, Equatable {
   /// nil when the system does not tell.
   public var isHeld: Bool?
-  /// The process that took the lock last.
+  /// The process that took the lock last, a run or a command that changes the state.
   public var processID: Int32?
-  /// When that was, in milliseconds since 1970; nil when there has never been a lock.
-  public var takenAt: Int64?
+  /// The last run that took the lock; nil if there has been none.
+  public var run: Run?
+
+  public struct Run: Sendable, Equatable {
+    /// Nil if the run was killed as it took the lock.
+    public var processID: Int32?
+    /// Milliseconds since 1970.
+    public var takenAt: Int64
+  }
 
   /// - Parameter path: `StatePaths.lock`.
   public static func read(_ path: String) -> RunLockState {
     var status = stat()
     guard stat(path, &status) == 0 else { return RunLockState(isHeld: false) }
     var state = RunLockState()
-    state.takenAt =
-      Int64(status.st_mtim.tv_sec) * 1000 + Int64(status.st_mtim.tv_nsec) / 1_000_000
-    if let text = Self.content(of: path, limit: 32) {
-      state.processID = Int32(text.prefix { $0 != "\n" })
+    let takenAt = Int64(status.st_mtim.tv_sec) * 1000 + Int64(status.st_mtim.tv_nsec) / 1_000_000
+    let lines = Self.content(of: path, limit: 128)?.split(separator: "\n") ?? []
+    state.processID = lines.first.flatMap { Int32($0) }
+    if lines.count > 1 {
+      let words = lines[1].split(separator: " ")
+      if words.count == 3, let processID = Int32(words[1]), let takenAt = Int64(words[2]) {
+        state.run = Run(processID: processID, takenAt: takenAt)
+      }
+    } else {
+      state.run = Run(processID: state.processID, takenAt: takenAt)
     }
     if let locks = Self.content(of: "/proc/locks", limit: 16 << 20) {
       state.isHeld = Self.isHeld(inode: UInt64(status.st_ino), locks: locks, by: state.processID)
     }
     return state
+  }
+
+  /// The content of the lock while a command holds it: its process, and the last run.
+  func content(ofCommand processID: Int32) -> String {
+    let run = self.run.map { " \($0.processID ?? 0) \($0.takenAt)" } ?? ""
+    return "\(processID)\nrun\(run)\n"
   }
 
   /// Looks for an flock(2) in the text of `/proc/locks` (proc_locks(5)):

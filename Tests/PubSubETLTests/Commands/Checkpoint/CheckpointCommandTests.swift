@@ -92,6 +92,37 @@ struct CheckpointCommandTests {
     #expect(try self.position(state)?.epoch == 1)
   }
 
+  @Test(
+    "A refused command does not hide how the last run ended, and is not taken for a killed run",
+    arguments: [
+      ["checkpoint", "set", "--topic", StateSample.topic, "--latest"],
+      ["dead-letters", "drop", "nobody-e1-1"], ["dead-letters", "retry", "nobody-e1-1"],
+    ])
+  func refusedAfterRun(command: [String]) async throws {
+    let state = try StateSample(Self.text())
+    let now = UTCTime.now()
+    try state.store([StateSample.topic: state.position(confirmedAt: now)])
+    for (lastRun, kinds) in [(Int32(1), []), (2, ["killed"])] {
+      try LastRun.store(
+        state.report(.success, at: now - 2000), processID: lastRun, in: state.paths,
+        hiding: SecretMask())
+      // Run 1 took the lock last.
+      try state.write("1\n", to: state.paths.lock)
+      func found() throws -> [String] {
+        try PipelineStatus.read(state.configuration, maxAge: nil).problems.map(\.kind)
+      }
+      #expect(try found() == kinds)
+      let file = state.configuration.file
+      var parsed = try Program.parseAsRoot(
+        Array(command.prefix(2)) + [file] + Array(command.dropFirst(2)))
+      await #expect(throws: ExitCode(rawValue: 64)) {
+        guard var command = parsed as? any AsyncParsableCommand else { return try parsed.run() }
+        try await command.run()
+      }
+      #expect(try found() == kinds)
+    }
+  }
+
   @Test("The next run resumes from a restored checkpoint")
   func restore() async throws {
     let state = try StateSample(Self.text())

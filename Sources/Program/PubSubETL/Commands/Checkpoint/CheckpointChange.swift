@@ -18,7 +18,7 @@ enum CheckpointChange {
   /// - Throws: `CheckpointError`: 75 while a run is in progress.
   static func open(_ configuration: PipelineConfiguration) throws -> FileCheckpointStore {
     try FileCheckpointStore(
-      directory: configuration.checkpoint.directory, pipeline: configuration.name)
+      directory: configuration.checkpoint.directory, pipeline: configuration.name, isRun: false)
   }
 
   /// A checkpoint with another position of one topic: the start of a new epoch.

@@ -72,10 +72,6 @@ final class DeadLetterRetry {
       throw FileCheckpointStore.missing(self.configuration)
     }
     try self.checkSinks(document)
-    // `status` takes a lock without a result or a line in the journal for a run that was killed.
-    try CheckpointJournal.append(
-      self.configuration.statePaths, command: "dead-letters retry", topic: nil,
-      old: all ? "all" : .array(ids.map { .string($0) }), new: nil)
     // Before the login: a mistaken ID is reported at once.
     let earlier = try DeadLetterBook(self.configuration)
     let isWaiting = try DeadLetterChoice.isWaiting(ids, all: all, in: earlier)
@@ -84,6 +80,9 @@ final class DeadLetterRetry {
     guard isWaiting || states.contains(where: { $0.openFileCount > 0 }) else {
       return self.result
     }
+    try CheckpointJournal.append(
+      self.configuration.statePaths, command: "dead-letters retry", topic: nil,
+      old: all ? "all" : .array(ids.map { .string($0) }), new: nil)
     try await Session.open(self.configuration, logger: self.logger) { session in
       guard document.org == session.org else {
         throw RunFailure(

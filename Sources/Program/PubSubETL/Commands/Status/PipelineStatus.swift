@@ -111,12 +111,12 @@ extension PipelineStatus {
 
   private mutating func judgeRun(isRunning: Bool, journalAt: Int64?) {
     guard !isRunning else { return }
-    if let takenAt = self.lock.takenAt, takenAt > (self.lastRun?.finishedAtMilliseconds ?? 0),
-      self.lock.processID != self.lastRun?.processID, takenAt > (journalAt ?? 0)
+    if let run = self.lock.run, run.takenAt > (self.lastRun?.finishedAtMilliseconds ?? 0),
+      run.processID != self.lastRun?.processID, run.takenAt > (journalAt ?? 0)
     {
       self.add(
         .tryAgain, "killed",
-        "the run started at \(UTCTime.timestamp(milliseconds: takenAt)) ended without "
+        "the run started at \(UTCTime.timestamp(milliseconds: run.takenAt)) ended without "
           + "recording a result: it was killed, the machine went down, or its disk was full; the next "
           + "run resumes where it stopped")
     } else if let lastRun, lastRun.exitCode != 0 {
