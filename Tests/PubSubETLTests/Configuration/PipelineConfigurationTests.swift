@@ -277,6 +277,41 @@ struct PipelineConfigurationTests {
       } == [true])
   }
 
+  @Test(
+    "A path that only a shell would replace is a mistake at its place",
+    arguments: [
+      "sinks.0.directory", "checkpoint.directory", "dead_letter.directory",
+      "dead_letter.key_file", "source.org.tls.ca_file",
+    ])
+  func shellPaths(key: String) throws {
+    let sample = try SamplePipeline()
+    for path in ["~", "~/out", "$HOME/out", "/a/$HOME", "$${HOME}/out"] {
+      let mistakes = try sample.mistakes(sets: ["\(key)=\(path)"])
+      #expect(
+        mistakes.contains {
+          $0.contains(key.replacing(".", with: "/")) && $0.contains("only a shell replaces '~'")
+        }, "\(path): \(mistakes)")
+    }
+    let directory = "sinks.0.directory"
+    for path in ["out~/x", "~x", "${HOME}/out"] {
+      #expect(
+        try sample.mistakes(sets: ["\(directory)=\(path)"], environment: ["HOME": "/h"]) == [])
+    }
+  }
+
+  @Test("Commands in messages work in any directory, and with --root where it was given")
+  func command() throws {
+    let sample = try SamplePipeline()
+    let file = "\(sample.base)/pipeline.json"
+    #expect(
+      try sample.load().command("checkpoint restore", "--from-manifest")
+        == "pubsub-etl checkpoint restore \(file) --from-manifest")
+    #expect(try sample.load(root: sample.base).command("run") == "pubsub-etl run \(file)")
+    #expect(
+      try sample.load(root: "/srv/etl").command("snapshot")
+        == "pubsub-etl snapshot \(file) --root /srv/etl")
+  }
+
   @Test("Relative paths are relative to the file, to --root or to PUBSUB_ETL_ROOT, in that order")
   func paths() throws {
     let sample = try SamplePipeline()

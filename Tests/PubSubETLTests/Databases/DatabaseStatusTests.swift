@@ -151,10 +151,11 @@ struct DatabaseStatusTests {
         table: $0.name, entity: $0.entity, holes: 0, topics: [], missingRanges: $0.ranges)
     }
     status.sinks = [sink]
+    let command = sample.configuration.command("snapshot")
     #expect(
       status.text.contains(
         "health        good; sink 'warehouse' is not complete: 2 missing ranges of Opportunity not "
-          + "repaired; 'pubsub-etl snapshot' reads their records again\n"))
+          + "repaired; '\(command)' reads their records again\n"))
   }
 
   @Test("Positions that one of two stores has lost are lost state")

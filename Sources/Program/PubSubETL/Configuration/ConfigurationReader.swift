@@ -207,6 +207,15 @@ final class ConfigurationReader {
       reader.report(key, "expected a path, found an empty text")
       return nil
     }
+    // It would make a directory of that name.
+    guard path != "~", !path.hasPrefix("~/"), !path.contains("$HOME"), !path.contains("${HOME}")
+    else {
+      reader.report(
+        key,
+        "only a shell replaces '~' and '$HOME' in a path; begin it with \"${HOME}/\", or write the "
+          + "absolute path")
+      return nil
+    }
     return FilePath.resolve(path, base: self.base)
   }
 

@@ -48,6 +48,15 @@ extension PipelineConfiguration {
     return configuration
   }
 
+  /// A command for this pipeline, as messages show it, which works in any directory:
+  /// `pubsub-etl snapshot /etc/opps.json --root /data`.
+  func command(_ name: String, _ options: String...) -> String {
+    let directory = FilePath.directory(of: self.file)
+    let isMoved = self.base != FilePath.real(directory) ?? directory
+    let words = ["pubsub-etl", name, self.file] + (isMoved ? ["--root", self.base] : []) + options
+    return words.joined(separator: " ")
+  }
+
   /// The text of a file and what it means.
   static func document(
     _ file: String

@@ -71,7 +71,7 @@ extension PipelineRun {
           .lostState,
           "\(topic.name): the files contain events up to replay ID \(newest.replayID), but the "
             + "checkpoint is older; put back the newest checkpoint; or move it away and run "
-            + "'pubsub-etl checkpoint restore \(self.configuration.file) --from-manifest'; or "
+            + "'\(self.configuration.command("checkpoint restore", "--from-manifest"))'; or "
             + "begin a new epoch with 'run --accept-reset'")
       }
       let known = positions[topic.name]

@@ -18,6 +18,7 @@ extension PipelineStatus {
     let document = try FileCheckpointStore.peek(paths)
     var status = PipelineStatus(
       pipeline: configuration.name, file: configuration.file,
+      restoreCommand: configuration.command("checkpoint restore", "--from-manifest"),
       stateDirectory: paths.directory, now: now, lock: lock, org: document?.org,
       savedAt: document?.savedAt,
       deadLetters: DeadLetterStatus(directory: configuration.deadLetter.directory))

@@ -39,6 +39,7 @@ struct PipelineStatus {
 
   var pipeline: String
   var file: String
+  var restoreCommand: String
   var stateDirectory: String
   /// Milliseconds since 1970.
   var now: Int64
@@ -91,13 +92,13 @@ extension PipelineStatus {
       self.add(
         .data, "lost_state",
         "there is no checkpoint in \(self.stateDirectory), but \(own.place) holds positions of "
-          + "this pipeline; put the checkpoint back, run 'pubsub-etl checkpoint restore "
-          + "\(self.file) --from-manifest', or begin a new epoch with 'run --accept-reset'")
+          + "this pipeline; put the checkpoint back, run "
+          + "'\(self.restoreCommand)', or begin a new epoch with 'run --accept-reset'")
     } else if self.sinks.contains(where: \.hasOutput) {
       self.add(
         .data, "lost_state",
         "there is no checkpoint in \(self.stateDirectory), but files were exported; put the "
-          + "checkpoint back, run 'pubsub-etl checkpoint restore \(self.file) --from-manifest', "
+          + "checkpoint back, run '\(self.restoreCommand)', "
           + "or begin a new epoch with 'run --accept-reset'")
     } else if isRunning {
       // The first run has not committed yet.

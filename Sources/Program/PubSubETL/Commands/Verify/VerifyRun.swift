@@ -57,7 +57,8 @@ struct VerifyRun {
       if let layout = layouts[entity], try !stages.bringsRows(of: layout, to: sink.name) {
         obstacles.append("\(entity) in sink '\(sink.name)': the stage 'route' sends no row there")
       } else {
-        throw Self.incomplete(entity, sink, "no run has been there; run 'pubsub-etl run'")
+        throw Self.incomplete(
+          entity, sink, "no run has been there; run '\(self.configuration.command("run"))'")
       }
     }
     var report = VerifyReport(pipeline: self.configuration.name, depth: self.request.depth)
@@ -209,12 +210,14 @@ struct VerifyRun {
       case .complete: continue
       case .incomplete(let why):
         throw Self.incomplete(
-          entity, sink, "\(why); run 'pubsub-etl run' until 'status' says that it is complete")
+          entity, sink,
+          "\(why); run '\(self.configuration.command("run"))' until 'status' says that it is complete"
+        )
       case .unread:
         throw Self.incomplete(
           entity, sink,
           "it has changes only, since the records were never read; read them with "
-            + "'pubsub-etl snapshot'")
+            + "'\(self.configuration.command("snapshot"))'")
       // Whether it should be there depends on the stages.
       case nil: continue
       }

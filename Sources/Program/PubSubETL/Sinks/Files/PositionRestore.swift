@@ -57,8 +57,8 @@ struct PositionRestore {
     guard !self.isTooOld(place.committed) else { return self.tooOld(epoch: epoch) }
     return .readsAgain(
       TopicPosition(beginningEpoch: epoch + 1, after: replayID),
-      "files in progress held events from before the last finished file; epoch \(epoch + 1) "
-        + "resumes after event \(place.ordinal) of epoch \(epoch). Events after it, up to "
+      "some events from before the last finished file were in files in progress, or are dead letters. "
+        + "Epoch \(epoch + 1) resumes after event \(place.ordinal) of epoch \(epoch). Events after it, up to "
         + "\(last), are exported again, with the same _event_id and _record_id")
   }
 

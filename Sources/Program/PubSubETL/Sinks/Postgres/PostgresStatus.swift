@@ -22,6 +22,7 @@ struct PostgresStatus: SinkStatus {
   var refusedReads: [String: Int64] = [:]
   /// How many of them may be there without being a problem; nil for any number.
   var toleratedRefusals: Int?
+  private let snapshotCommand: String
   /// The database has accepted the login.
   private var isConnected = false
   /// Why the database could not be asked.
@@ -29,6 +30,7 @@ struct PostgresStatus: SinkStatus {
 
   init(_ settings: PostgresSettings, _ reading: SinkStatusReading) {
     self.name = settings.name
+    self.snapshotCommand = reading.configuration.command("snapshot")
     self.schema = settings.sink.schema
     self.isNew = reading.checkpoint.map { $0.sinks[settings.name] == nil } ?? false
     do {
@@ -191,7 +193,7 @@ struct PostgresStatus: SinkStatus {
     guard !objects.isEmpty else { return nil }
     let ranges = Phrase.count(Int(counts.values.reduce(0, +)), "missing range")
     return "\(ranges) of \(objects.joined(separator: ", ")) not repaired; "
-      + "'pubsub-etl snapshot' reads their records again"
+      + "'\(self.snapshotCommand)' reads their records again"
   }
 
   /// Who ran the sink last, and whether it still does.
