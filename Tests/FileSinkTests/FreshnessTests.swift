@@ -246,6 +246,51 @@ import Testing
     #expect(try self.deadLetters(from: state).waiting() == WaitingLetters())
   }
 
+  @Test("Gap events are counted until a snapshot that begins later is complete")
+  func gapEvents() throws {
+    func events(_ state: JSONValue) -> [String: Int] { GapEvents(in: state).byObject }
+    let layout = self.batches.layout(topic: Self.deals, entity: "Opportunity")
+    var ordinal: Int64 = 1
+    func gap(_ type: String, in sink: FileSink, kind: EventKind = .gap) throws {
+      let batch = RecordBatch(layout: layout)
+      let range = Array(type.utf8).withUnsafeBufferPointer { batch.append($0) }
+      let row = batch.addRow()
+      batch.row(row).set(MetadataSlot.changeType, to: range)
+      let none = RecordBatch.Range(offset: 0, count: 0)
+      batch.events.append(
+        RecordBatch.Event(
+          firstRow: row, rowCount: 1, replayID: none, eventID: none,
+          commitTimestamp: 1_771_300_995_000, kind: kind,
+          ordinal: ordinal))
+      ordinal += 1
+      try sink.write(batch)
+    }
+    var pass = ReadPass(entity: "Opportunity", number: 1)
+    let state = try self.run { sink in
+      try self.write(TestEvent(number: 0), to: sink)
+      #expect(try events(sink.flush(finish: false)) == [:])
+      for type in ["GAP_UPDATE", "GAP_DELETE", "GAP_CREATE"] { try gap(type, in: sink) }
+      try gap("GAP_OVERFLOW", in: sink, kind: .overflow)
+      #expect(try events(sink.flush(finish: false)) == ["Opportunity": 3])
+      try sink.write(self.emptyRead(), pass: pass)
+      try gap("GAP_UPDATE", in: sink)
+      return try self.commit(sink, self.position(through: 1), isLast: true)
+    }
+    #expect(events(state) == ["Opportunity": 4])
+    try self.run(from: state) { sink in
+      pass.state = .complete
+      pass.job = "1"
+      try sink.write(self.emptyRead(), pass: pass)
+      #expect(try events(sink.flush(finish: true)) == ["Opportunity": 1])
+      pass = ReadPass(entity: "Opportunity", number: 2)
+      try sink.write(self.emptyRead(), pass: pass)
+      pass.state = .complete
+      pass.job = "2"
+      try sink.write(self.emptyRead(), pass: pass)
+      #expect(try events(sink.flush(finish: true)) == [:])
+    }
+  }
+
   @Test("Each pipeline has its own row, and keeps those of others")
   func pipelines() throws {
     for (number, pipeline) in ["b", "a-\"q\""].enumerated() {

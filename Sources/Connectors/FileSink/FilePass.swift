@@ -49,6 +49,14 @@ public struct FilePass: Sendable, Equatable {
     } ?? self.earlier
   }
 
+  /// The number of a topic's epochs that began because a position was unusable, and that no later
+  /// pass makes up for.
+  ///
+  /// - Parameter pass: the pass over the object; nil if there is none.
+  public static func missingRanges(of position: TopicPosition, since pass: FilePass?) -> Int {
+    min(position.holes, max(0, position.epoch - (pass?.completion?.epoch ?? 0)))
+  }
+
   /// The columns of the current job's lines so far; empty if an earlier version began and finished
   /// the pass.
   private(set) var columns: Set<String> = []

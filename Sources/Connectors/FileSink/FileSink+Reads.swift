@@ -37,6 +37,7 @@ extension FileSink {
         beginning: pass, reads, at: self.clock.utcMilliseconds(),
         after: self.passes[pass.entity]?.completion)
       self.awaited.remove(pass.entity)
+      self.gapEvents.beginSnapshot(of: pass.entity)
       // Readers have the views of the object while its records are being read.
       _ = try self.readEncoder(for: reads.layout)
       // This way, each file of the stream is entirely before or after the pass.
@@ -52,6 +53,7 @@ extension FileSink {
     known.note(reads)
     if known.state == .complete {
       try self.sealReads(of: known.entity)
+      self.gapEvents.completeSnapshot(of: known.entity)
       let now = self.clock.utcMilliseconds()
       known.finish(reads.layout, at: now)
       for encoder in self.encoders.values where encoder.layout.entity == known.entity {

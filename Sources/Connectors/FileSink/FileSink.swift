@@ -27,6 +27,7 @@ public final class FileSink: CheckpointedSink {
   @exclusivity(unchecked) var passes: [String: FilePass] = [:]
   /// Objects whose records have to be read and for which no pass has begun since that request.
   @exclusivity(unchecked) var awaited: Set<String> = []
+  @exclusivity(unchecked) var gapEvents = GapEvents()
   @exclusivity(unchecked) private(set) var encoders = LayoutCache<NDJSONEncoder>()
   /// The encoders of lines that include their places.
   @exclusivity(unchecked) private var placingEncoders = LayoutCache<NDJSONEncoder>()
@@ -115,6 +116,7 @@ public final class FileSink: CheckpointedSink {
       in: state,
       directory: state?["directory"]?.string ?? self.configuration.directory)
     self.awaited = FilePass.awaited(in: state)
+    self.gapEvents = GapEvents(in: state)
     if !survey.acceptedFaults.isEmpty, !self.passes.isEmpty {
       // Some of the records may be in lost files.
       self.passes = [:]
@@ -161,6 +163,7 @@ public final class FileSink: CheckpointedSink {
       next = event.ordinal + 1
       // An event without rows does not create a file.
       guard event.rowCount > 0 else { continue }
+      self.gapEvents.note(event, of: batch)
       let day = event.commitTimestamp.map(UTCTime.day(ofMilliseconds:)) ?? exportDay
       let isExportDate = event.commitTimestamp == nil
       if let current = writer, current.key.day != day || current.key.isExportDate != isExportDate {
@@ -210,7 +213,8 @@ public final class FileSink: CheckpointedSink {
     let state = try self.store.flush(finish: finish)
     self.flushedRowCount = self.writtenRowCount
     self.freshness.flushed(self.passes, awaited: self.awaited)
-    return FilePass.adding(self.passes, awaited: self.awaited, to: state)
+    return self.gapEvents.adding(
+      to: FilePass.adding(self.passes, awaited: self.awaited, to: state))
   }
 
   public func committed() throws -> Bool {

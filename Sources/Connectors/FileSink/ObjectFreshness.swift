@@ -30,7 +30,7 @@ struct ObjectFreshness: Equatable {
     guard !own.isEmpty else { return }
     self.holes = own.reduce(0) { $0 + $1.holes }
     self.missingRanges = own.reduce(0) { count, position in
-      count + min(position.holes, max(0, position.epoch - (self.snapshot?.completion?.epoch ?? 0)))
+      count + FilePass.missingRanges(of: position, since: self.snapshot)
     }
     let isRead = self.snapshot.map { $0.completion != nil } ?? !self.isAwaited
     guard isRead, own.allSatisfy({ $0.completeThrough != nil }) else {

@@ -60,6 +60,35 @@ struct PipelineStatusTests {
     #expect(try state.read(state.output + "/_manifest.ndjson").hasSuffix("{\"torn"))
   }
 
+  @Test("Files that lack changes are not complete, and status names the command that reads them")
+  func incompleteFiles() throws {
+    let state = try StateSample()
+    var position = try #require(
+      state.position(epoch: 3, confirmedAt: self.now).members)
+    position.append(JSONMember("holes", 2))
+    try state.store(
+      [StateSample.topic: JSONValue(.object(position))],
+      sinks: [
+        "files": [
+          "directory": .string(state.output), "files": [],
+          "gap_events": ["Account": ["covered": 1, "open": 2]],
+        ]
+      ])
+    try LastRun.store(
+      state.report(.success, at: UTCTime.now() + 5), processID: getpid(), in: state.paths,
+      hiding: SecretMask())
+    let status = try PipelineStatus.read(state.configuration, maxAge: nil)
+    #expect(status.problems == [])
+    let file = state.configuration.file
+    #expect(
+      status.text.contains(
+        "good; sink 'files' is not complete: 2 missing ranges of Opportunity, and 3 gap events of "
+          + "Account; 'pubsub-etl snapshot \(file)' reads their records again\n"))
+    let sink = status.json["sinks"]?.array?.first
+    #expect(sink?["missing_ranges"]?["Opportunity"]?.integer == 2)
+    #expect(sink?["gap_events"]?["Account"]?.integer == 3)
+  }
+
   @Test("Waiting dead letters are always shown, and are a problem above the configured limit")
   func waitingLetters() throws {
     let cases: [(sets: [String], kinds: [String])] = [

@@ -24,6 +24,9 @@ struct FilesStatus: SinkStatus {
   var records: Int64 = 0
   /// How far the records of each object have been read, by object.
   var passes: [String: FilePass] = [:]
+  /// Events whose changes only a snapshot brings, by object.
+  var gapEvents: [String: Int] = [:]
+  var snapshotCommand: String
   /// How many records of a pass may lack a line without being a problem; nil for any number.
   var toleratedRefusals: Int?
   /// Files in progress.
@@ -35,6 +38,7 @@ struct FilesStatus: SinkStatus {
   private(set) var newestCommitTimes: [String: String] = [:]
 
   init(_ settings: FilesSettings, _ reading: SinkStatusReading) throws {
+    self.snapshotCommand = reading.configuration.command("snapshot")
     let state = reading.checkpoint?.sinks[settings.name]
     let pipeline = reading.configuration.name
     self.name = settings.name
@@ -43,6 +47,7 @@ struct FilesStatus: SinkStatus {
     if state != nil { self.positions = reading.positions }
     self.openFiles = state?.openFileCount ?? 0
     self.passes = try FilePass.passes(in: state?.json, directory: settings.directory)
+    self.gapEvents = GapEvents(in: state?.json).byObject
     self.toleratedRefusals = reading.configuration.deadLetter.max
     try self.count(reading)
     self.output = try OutputState.read(
@@ -58,6 +63,7 @@ struct FilesStatus: SinkStatus {
   /// - Parameter kept: of `CheckpointDocument.removedSinks`; nil when it is of another kind of sink.
   init?(removed name: String, _ kept: RemovedSink, _ reading: SinkStatusReading) throws {
     guard let directory = kept.state.directory else { return nil }
+    self.snapshotCommand = reading.configuration.command("snapshot")
     self.name = name
     self.directory = directory
     self.removedAt = kept.removedAt
@@ -117,7 +123,7 @@ struct FilesStatus: SinkStatus {
         .data, "refused_records",
         "sink '\(self.name)': records were read and cannot be exported: "
           + "\(objects.joined(separator: ", ")); the log of the run and 'verify' show the reasons. "
-          + "Correct the cause, then run 'pubsub-etl snapshot' to read all records again")
+          + "Correct the cause, then run '\(self.snapshotCommand)' to read all records again")
     ]
   }
 
@@ -131,7 +137,7 @@ struct FilesStatus: SinkStatus {
         + "\(ProgressLine.size(self.bytes)), \(self.openFiles) open"
     ]
     for pass in self.passes.values.sorted(by: { $0.entity < $1.entity }) {
-      lines.append("\(pass.entity): \(Self.text(pass))")
+      lines.append("\(pass.entity): \(self.text(pass))")
     }
     if self.isNew { lines.append("not in the checkpoint yet") }
     if self.output.missingCount > 0 {
@@ -149,11 +155,11 @@ struct FilesStatus: SinkStatus {
     return lines
   }
 
-  private static func text(_ pass: FilePass) -> String {
+  private func text(_ pass: FilePass) -> String {
     if let finishedAt = pass.finishedAt {
       return "all \(Phrase.count(pass.rowCount, "record")) read "
         + UTCTime.timestamp(milliseconds: finishedAt)
-        + Self.missingColumns(pass)
+        + self.missingColumns(pass)
         + (pass.refusedCount > 0
           ? ", \(ProgressLine.grouped(Int64(pass.refusedCount))) of them not exported" : "")
     }
@@ -167,20 +173,20 @@ struct FilesStatus: SinkStatus {
   }
 
   /// Columns that records lack until an event brings them.
-  private static func missingColumns(_ pass: FilePass) -> String {
+  private func missingColumns(_ pass: FilePass) -> String {
     var text = ""
     if !pass.newer.isEmpty {
       let names = pass.newer.sorted { $0.key < $1.key }.map { name, time in
         "\(name) since \(UTCTime.timestamp(milliseconds: time))"
       }
       text +=
-        ", without columns that are newer (\(BlindFields.list(names))); run 'pubsub-etl snapshot' to "
-        + "read them"
+        ", without columns that are newer (\(BlindFields.list(names))); run "
+        + "'\(self.snapshotCommand)' to read them"
     }
     if !pass.unread.isEmpty {
       text +=
         ", without columns that could not be read (\(BlindFields.list(pass.unread.sorted()))); if "
-        + "the user may see them now, run 'pubsub-etl snapshot'"
+        + "the user may see them now, run '\(self.snapshotCommand)'"
     }
     return text
   }
@@ -196,8 +202,40 @@ struct FilesStatus: SinkStatus {
     if !lacking.isEmpty {
       reasons.append("records of \(lacking.joined(separator: ", ")) lack newer columns")
     }
+    let missing = self.missingRanges
+    if !missing.isEmpty { reasons.append(Self.list("missing range", missing)) }
+    if !self.gapEvents.isEmpty { reasons.append(Self.list("gap event", self.gapEvents)) }
+    if !missing.isEmpty || !self.gapEvents.isEmpty {
+      reasons[reasons.count - 1] += "; '\(self.snapshotCommand)' reads their records again"
+    }
     guard !reasons.isEmpty else { return nil }
     return "sink '\(self.name)' is not complete: \(reasons.joined(separator: ", and "))"
+  }
+
+  private static func json(_ counts: [String: Int]) -> JSONValue {
+    JSONValue(
+      .object(counts.sorted { $0.key < $1.key }.map { JSONMember($0.key, .integer($0.value)) }))
+  }
+
+  private static func list(_ what: String, _ counts: [String: Int]) -> String {
+    Phrase.count(counts.values.reduce(0, +), what) + " of "
+      + counts.keys.sorted().joined(separator: ", ")
+  }
+
+  /// By object. A channel that no snapshot has read has the name of the channel.
+  private var missingRanges: [String: Int] {
+    var counts: [String: Int] = [:]
+    guard !self.isRemoved else { return counts }
+    for (topic, position) in self.positions where TopicName.hasChanges(topic) {
+      let objects =
+        TopicName.isChannel(topic) && !self.passes.isEmpty
+        ? Array(self.passes.keys) : [TopicName.entity(topic)]
+      for object in objects {
+        let count = FilePass.missingRanges(of: position, since: self.passes[object])
+        if count > 0 { counts[object, default: 0] += count }
+      }
+    }
+    return counts
   }
 
   var json: JSONValue {
@@ -210,6 +248,7 @@ struct FilesStatus: SinkStatus {
       "events": .integer(self.events), "files": .integer(self.files),
       "bytes": .integer(self.bytes), "open_files": .integer(self.openFiles),
       "records": .integer(self.records),
+      "gap_events": Self.json(self.gapEvents), "missing_ranges": Self.json(self.missingRanges),
       "snapshots": .array(
         self.passes.values.sorted { $0.entity < $1.entity }.map { pass -> JSONValue in
           [
