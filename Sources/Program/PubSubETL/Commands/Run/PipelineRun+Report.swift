@@ -84,7 +84,7 @@ extension PipelineRun {
       if isRepaired {
         "are read again by this run or the next"
       } else if self.configuration.sinks.contains(where: { $0.takesReads && !$0.repairsRecords }) {
-        "stay as they are in files until 'pubsub-etl snapshot' reads them again"
+        "stay as they are in files until '\(self.configuration.command("snapshot"))' reads them again"
       } else {
         "have to be read again over REST"
       }

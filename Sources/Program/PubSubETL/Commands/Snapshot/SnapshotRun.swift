@@ -46,7 +46,7 @@ struct SnapshotRun {
       logger.notice(
         """
         records from before the first event are not read into tables that were there already; \
-        'pubsub-etl snapshot' reads them
+        '\(configuration.command("snapshot"))' reads them
         """)
     }
     guard !wanted.isEmpty else { return nil }

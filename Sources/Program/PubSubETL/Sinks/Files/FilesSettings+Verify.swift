@@ -11,7 +11,8 @@ extension FilesSettings: VerifyingSink {
     guard passes?.isEmpty ?? true else { return nil }
     return
       "sink '\(self.name)' has changes only, so there is no copy to compare; records are read into "
-      + "files with \"snapshot\": {\"mode\": \"initial\"} in the source, or by 'pubsub-etl snapshot'"
+      + "files with \"snapshot\": {\"mode\": \"initial\"} in the source, or by "
+      + "'\(configuration.command("snapshot"))'"
   }
 
   /// Nothing is repaired in files: only a pass over all records corrects them.
