@@ -15,6 +15,8 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   private let signals = SignalQueue<SourceSignal<PubSubResponse>>(
     limit: PubSubSourceOptions.readAheadBytes)
   private let streams: [TopicStream<Transport>]
+  /// Makes the calls of the only topic; nil for `Subscribe`.
+  private let managed: ManagedStream<Transport>?
   /// Topics whose streams are to be started.
   private let openings: AsyncStream<Int>
   private let openingsSink: AsyncStream<Int>.Continuation
@@ -45,17 +47,20 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
         schemas: schemas, options: options,
         maxEvents: options.allowance(ofTopic: index, among: topics.count), signals: signals)
     }
+    self.managed = options.managed.map { [streams] in ManagedStream($0, of: streams[0]) }
     (self.openings, self.openingsSink) = AsyncStream.makeStream()
     for index in topics.indices { self.openingsSink.yield(index) }
   }
 
   /// Runs the streams. Run this alongside the runner, and cancel it afterwards.
   public var background: @Sendable () async -> Void {
-    { [streams, openings] in
+    { [streams, managed, openings] in
       // Discards the results of tasks that have ended.
       await withDiscardingTaskGroup { group in
         for await index in openings {
-          group.addTask { await streams[index].run() }
+          group.addTask {
+            if let managed { await managed.run() } else { await streams[index].run() }
+          }
         }
         group.cancelAll()
       }
@@ -93,19 +98,17 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   }
 
   public func becameDurable(_ resume: ReplayID, topic: Int) {
-    self.streams[topic].becameDurable(resume)
+    self.managed?.becameDurable(resume)
   }
 
   /// Lets a managed subscription confirm the last position and closes its call, which takes a few
   /// seconds at most. Call this after the runner has ended and before `background` is cancelled.
   public func finish() async {
-    guard self.options.managed != nil else { return }
-    for stream in self.streams {
-      stream.stop()
-      stream.finish()
-    }
+    guard let managed = self.managed else { return }
+    self.stop()
+    managed.finish()
     let deadline = ProcessClock.now + Self.finishingTime
-    while case let now = ProcessClock.now, now < deadline, !self.streams.allSatisfy(\.isDone) {
+    while case let now = ProcessClock.now, now < deadline, !managed.isDone {
       // The only error is cancellation, which ends the streams as well.
       try? await ProcessClock.sleep(
         until: ProcessClock.nextLook(from: now, after: .milliseconds(20)))
@@ -117,7 +120,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   private static var finishingTime: Duration { .seconds(15) }
 
   /// The progress of the managed subscription; nil without one.
-  public var managedProgress: ManagedProgress? { self.streams.first?.managedProgress }
+  public var managedProgress: ManagedProgress? { self.managed?.progress }
 
   public func reopen(topic: Int) { self.openingsSink.yield(topic) }
 

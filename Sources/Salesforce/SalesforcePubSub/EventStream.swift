@@ -5,10 +5,10 @@ internal import PubSubAPI
 
 /// One subscription, between the task that runs it and the task that consumes its events.
 ///
-/// Credit follows the consumer: what has been asked for and what has been received but not consumed
-/// are together never more than the window. Without credit for long, the call is closed on purpose
-/// before the service does it, and opened again when the consumer has taken all events so far.
-final class EventStream<Transport: ClientTransport>: Sendable {
+/// Credit follows the consumer: requested events and received events that were not consumed are
+/// together never more than the window. After a long time without credit, the call is closed on
+/// purpose before the service does it, and opened again when the consumer has taken all events.
+final class EventStream<Transport: ClientTransport>: Subscriber {
   enum Delivery: Sendable {
     case events([Event])
     /// Nothing follows.
@@ -17,46 +17,31 @@ final class EventStream<Transport: ClientTransport>: Sendable {
 
   struct State {
     var position: StreamPosition
-    var retries: Retries
-    var authorization = StreamAuthorization()
-    /// Events to keep outstanding; less than asked for once the service said it is too much.
-    var window: Int
-    var credit: FetchCredit
-    var liveness: Liveness
-    var queue: CreditQueue?
-    var openedAt: ContinuousClock.Instant
-    /// A response has arrived since then.
-    var isAnswered = false
-    /// Since when nothing more may come, for want of credit.
+    /// The number of events that the current call keeps outstanding.
+    var window = 1
+    /// When credit ran out, so that nothing more may come; nil while some is open.
     var starvedSince: ContinuousClock.Instant?
-    /// Received, and not consumed.
+    /// The number of events that were received and not consumed.
     var waiting = 0
-    /// Consumed, and not yet asked for again.
+    /// The number of events that were consumed and not yet requested again.
     var consumed = 0
-    /// What the consumer has at hand.
+    /// The events that the consumer takes next.
     var batch: ArraySlice<Event> = []
-    /// The credentials of the current call.
-    var usedCredentials: Credentials?
-    var isClosed = false
     /// The consumer has learned of the end.
     var isOver = false
-
-    /// Whether the call has answered for long enough to be useful without anything new.
-    func hasLasted(at now: ContinuousClock.Instant) -> Bool {
-      self.isAnswered && now - self.openedAt >= Liveness.usefulLife
-    }
   }
 
   let topic: String
-  let client: PubSubClient<Transport>
-  let credentials: any CredentialsSource
-  let isIdentityError: @Sendable (any Error) -> Bool
-  let onRetry: @Sendable (PubSubError, Duration) -> Void
-  let clock: StreamClock
   let state: Lock<State>
+  private let loop: SubscriptionLoop<Transport>
   private let schemas: EventSchemas
+  private let onRetry: @Sendable (PubSubError, Duration) -> Void
   /// Responses for the consumer, weighed by their bytes.
   private let deliveries = SignalQueue<Delivery>(limit: 8 << 20)
+
+  /// After so long without credit the call is closed on purpose: the service ends it 60 s after its
+  /// last response (TheService.md#flow-control).
+  private static var creditPatience: Duration { .seconds(30) }
 
   /// - Parameter window: events outstanding, clamped to 1…100.
   init(
@@ -67,18 +52,12 @@ final class EventStream<Transport: ClientTransport>: Sendable {
     clock: StreamClock = .continuous
   ) {
     self.topic = topic
-    self.client = client
-    self.credentials = credentials
     self.schemas = schemas
-    self.isIdentityError = isIdentityError
     self.onRetry = onRetry
-    self.clock = clock
-    let now = clock.now()
-    let credit = FetchCredit(window: window)
-    self.state = Lock(
-      State(
-        position: StreamPosition(start), retries: Retries(retry), window: credit.window,
-        credit: credit, liveness: Liveness(openedAt: now), openedAt: now))
+    self.state = Lock(State(position: StreamPosition(start)))
+    self.loop = SubscriptionLoop(
+      topic: topic, client: client, credentials: credentials, window: window,
+      rule: .onConsumption, retry: retry, isIdentityError: isIdentityError, clock: clock)
   }
 
   // MARK: The consumer's side
@@ -101,30 +80,27 @@ final class EventStream<Transport: ClientTransport>: Sendable {
 
   /// Ends the subscription. From any thread.
   func close() {
+    self.loop.stop(draining: .zero)
     self.state.withLock { state in
-      state.isClosed = true
       state.isOver = true
       state.batch = []
     }
   }
 
   /// The client was shut down: the consumer gets what was received, and then the end.
-  func finish() { self.post(.finished(nil)) }
+  func finish() { self.deliveries.post(.finished(nil)) }
 
   private func take() -> Event? {
-    let (event, credit, queue) = self.state.withLock { state -> (Event?, Int?, CreditQueue?) in
+    self.state.withLock { state in
       let event = state.batch.popFirst()
       if event != nil {
         state.waiting -= 1
         state.consumed += 1
       }
       // Not a request for each event: half a window at a time, or before there is nothing to do.
-      let isDue = event == nil || state.consumed >= max(state.window / 2, 1)
-      guard isDue else { return (event, nil, nil) }
-      return (event, self.giveCredit(&state), state.queue)
+      if event == nil || state.consumed >= max(state.window / 2, 1) { self.giveCredit(&state) }
+      return event
     }
-    if let credit { queue?.add(credit) }
-    return event
   }
 
   private func receive() async -> Delivery {
@@ -132,7 +108,7 @@ final class EventStream<Transport: ClientTransport>: Sendable {
     return await withTaskCancellationHandler {
       while true {
         // An hour is as good as any other time: there is nothing to do then.
-        let hour = self.clock.now() + .seconds(3600)
+        let hour = self.loop.clock.now() + .seconds(3600)
         if let delivery = await self.deliveries.receive(until: hour) { return delivery }
       }
     } onCancel: {
@@ -140,56 +116,80 @@ final class EventStream<Transport: ClientTransport>: Sendable {
     }
   }
 
+  /// Requests as many events as were consumed.
+  ///
+  /// - Returns: false if none were.
+  @discardableResult private func giveCredit(_ state: inout State) -> Bool {
+    guard state.consumed > 0 else { return false }
+    self.loop.allow(state.consumed)
+    state.consumed = 0
+    if self.loop.openCredit > 0 { state.starvedSince = nil }
+    return true
+  }
+
   // MARK: The running side
 
-  var isClosed: Bool { self.state.withLock { $0.isClosed } }
-
-  func post(_ delivery: Delivery, weight: Int = 0) {
-    self.deliveries.post(delivery, weight: weight)
+  /// Keeps the subscription until the consumer closes it, the task is cancelled or it fails for good,
+  /// and tells the consumer.
+  func run() async {
+    do throws(PersistentCall.Failure) {
+      try await self.loop.run(self)
+      self.finish()
+    } catch {
+      self.deliveries.post(.finished(error.reported))
+    }
   }
 
-  /// For events that were consumed, to be called inside the lock.
-  ///
-  /// - Returns: what is to be asked for; nil for nothing.
-  func giveCredit(_ state: inout State) -> Int? {
-    guard state.consumed > 0 else { return nil }
-    let credit = state.credit.allow(state.consumed, at: self.clock.now())
-    state.consumed = 0
-    if state.credit.open > 0 { state.starvedSince = nil }
-    return credit
+  /// A first request asks for at least one event, so the consumer has to take what was received.
+  func start() async -> SubscriptionCall? {
+    await self.loop.wait { self.state.withLock { $0.waiting > 0 } }
+    if self.loop.isStopping || Task.isCancelled { return nil }
+    let position = self.state.withLock { state in
+      state.window = self.loop.window
+      state.starvedSince = nil
+      state.consumed = 0
+      return state.position.start
+    }
+    return self.loop.subscribe(at: position, for: self)
   }
 
-  /// - Returns: false when the call is to be ended.
   func received(_ view: FetchResponseView) async -> Bool {
-    let now = self.clock.now()
-    let (events, credit, provesToken) = self.state.withLock { state in
-      state.isAnswered = true
-      state.liveness.received(pending: view.pendingCredit, at: now)
-      var credit = state.credit.received(
-        eventCount: view.events.count, pending: view.pendingCredit, at: now)
+    let (events, isNew) = self.state.withLock { state in
       let start = state.position.start
       let events = state.position.received(view)
-      let isNew = !events.isEmpty || state.position.start != start
-      if isNew || state.hasLasted(at: now) { state.retries.succeeded() }
       state.waiting += events.count
-      // What came again is nothing to the consumer.
+      // The consumer does not see events that came again.
       let repeated = view.events.count - events.count
-      if repeated > 0, let more = state.credit.allow(repeated, at: now) {
-        credit = (credit ?? 0) + more
-      }
-      state.starvedSince = state.credit.open > 0 ? nil : now
-      return (events, credit, state.authorization.answered(at: now))
+      if repeated > 0 { self.loop.allow(repeated) }
+      state.starvedSince = self.loop.openCredit > 0 ? nil : self.loop.clock.now()
+      return (events, !events.isEmpty || state.position.start != start)
     }
-    if let credit { self.state.withLock { $0.queue }?.add(credit) }
+    _ = self.loop.answered(isNew: isNew)
     if !events.isEmpty {
-      self.post(
+      self.deliveries.post(
         .events(events.map { self.event($0, of: view) }), weight: view.bytes.count + 256)
     }
-    let credentials = self.state.withLock { $0.usedCredentials }
-    if provesToken, let credentials { await self.credentials.worked(credentials) }
     await self.deliveries.waitForRoom()
-    self.state.withLock { $0.liveness.resumed(at: self.clock.now()) }
-    return !self.isClosed
+    return !self.loop.isStopping
+  }
+
+  /// Gives a slow consumer less than half a window at a time. Closes the call of one that takes
+  /// nothing.
+  func tick(at now: ContinuousClock.Instant) {
+    self.state.withLock { state in
+      guard let since = state.starvedSince, now - since >= Self.creditPatience else { return }
+      if !self.giveCredit(&state) { self.loop.holdBack(draining: .zero) }
+    }
+  }
+
+  func ended(_ ending: SubscriptionEnding) async -> SubscriptionStep {
+    if self.loop.isStopping { return .end }
+    self.state.withLock { $0.position.interrupted() }
+    return .reopen
+  }
+
+  func note(_ notice: SubscriptionNotice) {
+    if case .pausing(let error, let delay) = notice { self.onRetry(error, delay) }
   }
 
   private func event(_ event: FetchResponseView.Event, of view: FetchResponseView) -> Event {

@@ -161,11 +161,18 @@ public final class SalesforcePubSubClient: Sendable {
       return try await calls.make(operation, onRetry: onRetry, call)
     } catch {
       if case .cancelled = error.verdict { throw CancellationError() }
-      guard case .gaveUp(let retries, let time) = error.verdict else { throw error.error }
-      var last = error.error
-      last.message += retries.verdict(at: time, setting: "retry.giveUpAfter")
-      throw last
+      throw error.reported
     }
+  }
+}
+
+extension PersistentCall.Failure {
+  /// The last error, with the duration of the retries.
+  var reported: PubSubError {
+    guard case .gaveUp(let retries, let time) = self.verdict else { return self.error }
+    var error = self.error
+    error.message += retries.verdict(at: time, setting: "retry.giveUpAfter")
+    return error
   }
 }
 

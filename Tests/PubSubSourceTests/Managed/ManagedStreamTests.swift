@@ -101,7 +101,7 @@ import Testing
       #expect(first.numRequested == 10)
       try plain.respondManaged([5, 6])
       #expect(try await harness.response().events.count == 2)
-      #expect(harness.stream.managedProgress?.detourCount == 1)
+      #expect(harness.managed?.progress.detourCount == 1)
       // At the managed stream's first event it takes over again.
       try plain.respondManaged([7])
       #expect(try await harness.response().events.count == 1)
@@ -304,20 +304,20 @@ import Testing
       let (one, two) = (
         ReplayID(ManagedJoinTests.replayID(1)), ReplayID(ManagedJoinTests.replayID(2))
       )
-      harness.stream.becameDurable(one)
+      harness.managed?.becameDurable(one)
       let first = try await harness.ticking { try await call.managedRequest() }
       #expect(Array(first.commitReplayIDRequest.replayID) == one.bytes)
       #expect(first.numRequested == 0)
       try call.answer(first, failure: "no")
-      harness.stream.becameDurable(two)
+      harness.managed?.becameDurable(two)
       let second = try await harness.ticking { try await call.managedRequest() }
       #expect(Array(second.commitReplayIDRequest.replayID) == two.bytes)
       try call.answer(second)
       try call.respondManaged([3])
       #expect(try await harness.response().events.count == 1)
       #expect(notices.withLock { $0 } == [.commitFailed(one, reason: "no"), .confirmed(two)])
-      #expect(harness.stream.managedProgress?.stored == two)
-      #expect(harness.stream.managedProgress?.failedCount == 1)
+      #expect(harness.managed?.progress.stored == two)
+      #expect(harness.managed?.progress.failedCount == 1)
     }
   }
 
@@ -334,13 +334,13 @@ import Testing
       _ = try await call.managedRequest()
       _ = try await harness.signal()
       let asked = ReplayID(ManagedJoinTests.replayID(1))
-      harness.stream.becameDurable(asked)
+      harness.managed?.becameDurable(asked)
       let request = try await harness.ticking { try await call.managedRequest() }
       let stored = answered.map { ReplayID(ManagedJoinTests.replayID($0)) }
       try call.answer(request, stored: stored?.bytes ?? [])
       try call.respondManaged([3])
       #expect(try await harness.response().events.count == 1)
-      let progress = harness.stream.managedProgress
+      let progress = harness.managed?.progress
       #expect(progress?.stored == stored ?? asked)
       #expect(progress?.confirmedCount == (stored == nil ? 1 : 0))
       #expect(progress?.failedCount == (stored == nil ? 0 : 1))
@@ -360,23 +360,24 @@ import Testing
       harness.stream.stop()
       let ending = try await harness.ticking { try await harness.ending() }
       #expect(ending == nil)
-      #expect(!harness.stream.isDone)
+      #expect(harness.managed?.isDone == false)
       let last = ReplayID(ManagedJoinTests.replayID(9))
-      harness.stream.becameDurable(last)
-      harness.stream.finish()
+      harness.managed?.becameDurable(last)
+      harness.managed?.finish()
       let request = try await harness.ticking { try await call.managedRequest() }
       #expect(Array(request.commitReplayIDRequest.replayID) == last.bytes)
       try call.answer(request)
       // The request side is closed when the answer is in.
       let rest = await harness.ticking { await call.nextMessage() }
       #expect(rest == nil)
-      #expect(harness.stream.managedProgress?.stored == last)
+      #expect(harness.managed?.progress.stored == last)
     }
   }
 
   @Test(
-    "A run whose managed stream delivered nothing commits the last position that Subscribe reached")
-  func endAfterSilence() async throws {
+    "A run whose managed stream delivered nothing commits the last position that Subscribe reached",
+    arguments: [false, true])
+  func endAfterSilence(subscribeFails: Bool) async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
         try call.respondManaged([], latest: 4)
@@ -394,10 +395,11 @@ import Testing
       try plain.respondManaged([5, 6])
       #expect(try await harness.response().events.count == 2)
       harness.stream.stop()
+      if subscribeFails { plain.fail(RPCError(code: .unavailable, message: "connection reset")) }
       #expect(try await harness.ticking { try await harness.ending() } == nil)
       let last = ReplayID(ManagedJoinTests.replayID(6))
-      harness.stream.becameDurable(last)
-      harness.stream.finish()
+      harness.managed?.becameDurable(last)
+      harness.managed?.finish()
       let call = try await harness.ticking { try await harness.call() }
       let first = try await call.managedRequest()
       #expect(first.developerName == "Sub" && first.numRequested == 1)
@@ -407,7 +409,7 @@ import Testing
       try call.respondManaged([7])
       try call.answer(request)
       #expect(await harness.ticking { await call.nextMessage() } == nil)
-      #expect(harness.stream.managedProgress?.stored == last)
+      #expect(harness.managed?.progress.stored == last)
     }
   }
 

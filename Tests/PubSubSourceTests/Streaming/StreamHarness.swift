@@ -23,6 +23,7 @@ final class StreamHarness: Sendable {
   let logins = ScriptedCredentials()
   let signals: SignalQueue<Signal>
   let stream: TopicStream<ScriptedTransport>
+  let managed: ManagedStream<ScriptedTransport>?
   private let calls: AsyncStream<ServerCall>
   /// To be told when a call for a schema has been answered; unlike a stream, it ends with that.
   let schemaAnswered: AsyncStream<Void>.Continuation
@@ -62,6 +63,7 @@ final class StreamHarness: Sendable {
         maxByteCount: options.maxSchemaByteCount),
       options: options, maxEvents: options.maxEvents, signals: self.signals,
       clock: self.clock.clock)
+    self.managed = managed.map { [stream] in ManagedStream($0, of: stream) }
   }
 
   /// Runs the stream while `body` plays the other parts.
@@ -70,11 +72,16 @@ final class StreamHarness: Sendable {
   ) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await harness.client.runConnections() }
-      group.addTask { await harness.stream.run() }
+      group.addTask { await harness.runStream() }
       try await body(harness)
       group.cancelAll()
       while let result = await group.nextResult() { _ = result }
     }
+  }
+
+  /// Runs the stream until it has ended.
+  func runStream() async {
+    if let managed { await managed.run() } else { await self.stream.run() }
   }
 
   /// Whether the last signals say that silence is not the end of the topic.

@@ -503,15 +503,18 @@ import Testing
     }
   }
 
-  @Test("A stream whose runner has gone ends when it is cancelled")
+  @Test("A stream whose runner has gone ends when it is cancelled, and requests nothing")
   func cancelledWhileAsking() async throws {
     let harness = StreamHarness()
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask { await harness.stream.run() }
-      // Asks where to begin, and nobody answers.
-      _ = await harness.signals.receive(until: .now + .seconds(20))
-      group.cancelAll()
-      await group.waitForAll()
+    let stream = Task { await harness.runStream() }
+    guard case .opening(0, _) = try await harness.signal() else {
+      throw StreamHarness.UnexpectedSignal(expected: "opening")
     }
+    // Nobody answers.
+    stream.cancel()
+    #expect(try await harness.ending() == nil)
+    await stream.value
+    #expect(harness.signals.poll() == nil)
+    #expect(harness.logins.used.isEmpty)
   }
 }

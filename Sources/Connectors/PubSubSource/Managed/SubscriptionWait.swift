@@ -1,8 +1,4 @@
 internal import Clocks
-internal import EventLoop
-internal import GRPCCore
-internal import Pipeline
-internal import PubSubAPI
 
 /// The wait for a managed subscription that another client holds, or that the service still reserves
 /// for a client that has disconnected. A value type without I/O.
@@ -44,32 +40,5 @@ struct SubscriptionWait: Sendable {
   private static func minutes(_ duration: Duration) -> String {
     let count = (duration.components.seconds + 59) / 60
     return count == 1 ? "1 minute" : "\(count) minutes"
-  }
-}
-
-extension TopicStream {
-  /// Waits while another client has the managed subscription.
-  ///
-  /// - Returns: false if the stream has ended for good.
-  func waitForSubscription(after error: PubSubError, minimum: Duration) async -> Bool {
-    let now = self.clock.now()
-    let (delay, verdict) = self.state.withLock { state -> (Duration?, String) in
-      var wait =
-        state.managed.wait
-        ?? SubscriptionWait(self.options.retry, patience: self.options.subscriptionPatience)
-      let delay = wait.refused(at: now, minimum: minimum, random: .random(in: 0..<1))
-      state.managed.wait = wait
-      // The service has answered, so the wait does not count as an outage.
-      if let delay { state.retries.excuse(delay) }
-      return (delay, wait.verdict(at: now))
-    }
-    var failure = error.failure(.unavailable, options: self.options)
-    guard let delay else {
-      failure.description += verdict
-      self.end(failure)
-      return false
-    }
-    await self.wait(delay, after: failure)
-    return true
   }
 }

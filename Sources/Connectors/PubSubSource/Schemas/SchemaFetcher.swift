@@ -25,20 +25,7 @@ struct SchemaFetcher<Transport: ClientTransport>: Sendable {
         onRetry: { onRetry($0.failure(.unavailable, options: self.options), $1) },
         { try await self.client.schema(id: id, credentials: $0).json })
     } catch {
-      throw self.failure(error)
-    }
-  }
-
-  private func failure(_ failure: PersistentCall.Failure) -> SourceFailure {
-    let error = failure.error
-    return switch failure.verdict {
-    case .cancelled, .untrustedPeer: error.failure(.unavailable, options: self.options)
-    case .tokensRefused: error.refusedForGood(options: self.options)
-    case .gaveUp(let retries, let time):
-      error.failure(givingUp: retries, at: time, options: self.options)
-    case .final(.quota): error.failure(.quota, options: self.options)
-    case .final(.bug): error.failure(.bug, options: self.options)
-    case .final: error.failure(.refused, options: self.options)
+      throw error.failure(options: self.options)
     }
   }
 }

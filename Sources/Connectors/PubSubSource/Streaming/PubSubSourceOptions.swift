@@ -92,6 +92,23 @@ public struct PubSubSourceOptions: Sendable {
   }
 }
 
+extension PersistentCall.Failure {
+  func failure(options: PubSubSourceOptions) -> SourceFailure {
+    switch self.verdict {
+    case .cancelled, .untrustedPeer: return self.error.failure(.unavailable, options: options)
+    case .tokensRefused: return self.error.refusedForGood(options: options)
+    case .gaveUp(let retries, let time):
+      var failure = self.error.failure(.unavailable, options: options)
+      failure.description += retries.verdict(at: time)
+      return failure
+    case .final(.replay): return self.error.failure(.invalidReplay, options: options)
+    case .final(.quota): return self.error.failure(.quota, options: options)
+    case .final(.bug): return self.error.failure(.bug, options: options)
+    case .final: return self.error.failure(.refused, options: options)
+    }
+  }
+}
+
 extension PubSubError {
   func failure(
     _ disposition: SourceFailure.Disposition, options: PubSubSourceOptions
@@ -110,17 +127,8 @@ extension PubSubError {
     return failure
   }
 
-  /// - Parameter time: when the last of these failures occurred.
-  func failure(
-    givingUp retries: Retries, at time: ContinuousClock.Instant, options: PubSubSourceOptions
-  ) -> SourceFailure {
-    var failure = self.failure(.unavailable, options: options)
-    failure.description += retries.verdict(at: time)
-    return failure
-  }
-
   /// The failure of a call whose tokens were refused, including new ones.
-  func refusedForGood(options: PubSubSourceOptions) -> SourceFailure {
+  fileprivate func refusedForGood(options: PubSubSourceOptions) -> SourceFailure {
     var error = self
     error.message +=
       "; new tokens are refused, too; check org_id, the instance URL and the user's "

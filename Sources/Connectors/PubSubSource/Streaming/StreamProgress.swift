@@ -7,13 +7,9 @@ struct StreamProgress: Sendable {
   private var start: StartPoint?
   /// The furthest known place of the stream.
   private var reached: ReplayID?
-  /// A response has arrived since the stream was opened.
-  private(set) var isAnswered = false
-  private var hasWorked = false
 
   /// Call this before the stream is opened.
   mutating func opened(at start: StartPoint) {
-    (self.isAnswered, self.hasWorked) = (false, false)
     if start == self.start { return }
     self.start = start
     self.reached = if case .after(let replayID) = start { replayID } else { nil }
@@ -21,7 +17,6 @@ struct StreamProgress: Sendable {
 
   /// - Returns: whether the response goes beyond the furthest known place.
   mutating func received(_ view: FetchResponseView) -> Bool {
-    self.isAnswered = true
     let place = ReplayID(Array(view[view.events.last?.replayID ?? view.latestReplayIDField]))
     if place.bytes.isEmpty { return false }
     if let reached = self.reached, place == reached || place.isCertainlyBefore(reached) {
@@ -29,13 +24,5 @@ struct StreamProgress: Sendable {
     }
     self.reached = place
     return true
-  }
-
-  /// Notes that the open stream has proven useful.
-  ///
-  /// - Returns: whether this is new.
-  mutating func worked() -> Bool {
-    defer { self.hasWorked = true }
-    return !self.hasWorked
   }
 }
