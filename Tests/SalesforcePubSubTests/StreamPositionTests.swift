@@ -10,16 +10,17 @@ import Testing
 struct StreamPositionTests {
   /// A response with events, each an ID and a replay ID.
   private static func response(
-    _ events: [(id: String, replayID: UInt8)], latest: UInt8 = 0
+    _ events: [(id: String, replayID: UInt8)], latest: UInt8 = 0, leadingZeros: Int = 0
   ) throws -> FetchResponseView {
+    let zeros = Data(repeating: 0, count: leadingZeros)
     let message = Eventbus_V1_FetchResponse.with {
       $0.events = events.map { event in
         .with {
           $0.event.id = event.id
-          $0.replayID = Data([event.replayID])
+          $0.replayID = zeros + [event.replayID]
         }
       }
-      if latest > 0 { $0.latestReplayID = Data([latest]) }
+      if latest > 0 { $0.latestReplayID = zeros + [latest] }
     }
     return try FetchResponseView(parsing: message.serializedBytes())
   }
@@ -61,6 +62,26 @@ struct StreamPositionTests {
     _ = try Self.received(&position, [("b", 10)])
     #expect(position.received(try Self.response([])).isEmpty)
     #expect(position.start == .after([10]))
+  }
+
+  @Test("An empty response with an earlier replay ID neither closes the open one nor moves back")
+  func earlierKeepalive() throws {
+    // As long as those of the service, so that their order is known.
+    func response(
+      _ events: [(id: String, replayID: UInt8)], latest: UInt8 = 0
+    ) throws -> FetchResponseView {
+      try Self.response(events, latest: latest, leadingZeros: 7)
+    }
+    let one: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 1]
+    var position = StreamPosition(.earliest)
+    #expect(position.received(try response([("a", 1), ("b", 4)])).count == 2)
+    #expect(position.start == .after(one))
+    #expect(position.received(try response([], latest: 3)).isEmpty)
+    #expect(position.start == .after(one))
+    #expect(position.received(try response([("b", 4), ("c", 4)])).count == 1)
+    #expect(position.received(try response([], latest: 5)).isEmpty)
+    #expect(position.received(try response([], latest: 2)).isEmpty)
+    #expect(position.start == .after([0, 0, 0, 0, 0, 0, 0, 5]))
   }
 
   @Test("A subscription that began at the tip does not begin there again")

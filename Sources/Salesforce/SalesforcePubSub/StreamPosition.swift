@@ -19,9 +19,7 @@ struct StreamPosition {
   /// - Returns: the events of it that have not come before.
   mutating func received(_ view: FetchResponseView) -> [FetchResponseView.Event] {
     if view.isKeepalive {
-      let latest = Array(view[view.latestReplayIDField])
-      if let id = latest.isEmpty ? self.group?.replayID : latest { self.start = .after(id) }
-      self.group = nil
+      self.keepalive(Array(view[view.latestReplayIDField]))
       return []
     }
     return view.events.filter { event in
@@ -34,6 +32,25 @@ struct StreamPosition {
       self.group = (replayID, [eventID])
       return true
     }
+  }
+
+  /// Nothing else has the replay ID of the last events, unless the ID of the response is from before
+  /// them.
+  private mutating func keepalive(_ latest: [UInt8]) {
+    if let group = self.group {
+      if Self.isCertain(latest, before: group.replayID) { return }
+      self.start = .after(group.replayID)
+      self.group = nil
+    }
+    if case .after(let known) = self.start, Self.isCertain(latest, before: known) { return }
+    if !latest.isEmpty { self.start = .after(latest) }
+  }
+
+  /// Whether both look like today's replay IDs, which begin with a number of 8 bytes, and the first
+  /// number is lower. Only a veto, since the service says nothing about their order.
+  private static func isCertain(_ replayID: [UInt8], before other: [UInt8]) -> Bool {
+    replayID.count == other.count && replayID.count >= 8
+      && replayID[..<8].lexicographicallyPrecedes(other[..<8])
   }
 
   /// The call has ended.
