@@ -67,7 +67,7 @@ extension PublishRun {
     _ call: @escaping @Sendable (Credentials) async throws -> Value
   ) async throws -> Value {
     while true {
-      let asking = Task { [credentials] in
+      let (used, result) = try await self.untilInterrupted { [credentials] in
         var used: Credentials?
         do {
           let current = try await credentials.credentials()
@@ -77,9 +77,6 @@ extension PublishRun {
           return (used: used, result: .failure(PubSubError(error, operation: operation)))
         }
       }
-      self.interruption.respond { asking.cancel() }
-      let (used, result) = await asking.value
-      self.interruption.respond { [input] in input.interrupt() }
       switch result {
       case .success(let value):
         if let used { await self.credentials.worked(used) }
@@ -147,12 +144,17 @@ extension PublishRun {
   /// Returns at the given instant, or as soon as the user asks the run to stop.
   func wait(until instant: ContinuousClock.Instant?) async {
     guard let instant, instant > ProcessClock.now else { return }
-    let waiting = Task {
-      // The only error is cancellation, after which the caller checks `interruption`.
-      try? await ProcessClock.sleep(until: instant)
-    }
-    self.interruption.respond { waiting.cancel() }
-    await waiting.value
-    self.interruption.respond { [input] in input.interrupt() }
+    // The only error is cancellation, after which the caller checks `interruption`.
+    try? await self.untilInterrupted { try await ProcessClock.sleep(until: instant) }
+  }
+
+  /// Runs a task, which is cancelled when the user asks the run to stop.
+  func untilInterrupted<Value: Sendable>(
+    _ body: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
+    let task = Task(operation: body)
+    self.interruption.respond { task.cancel() }
+    defer { self.interruption.respond { [input] in input.interrupt() } }
+    return try await task.value
   }
 }

@@ -104,10 +104,8 @@ actor PublishRun<Transport: ClientTransport> {
       if self.options.showsSchema { return }
       if self.options.isDryRun {
         try await self.check()
-      } else if self.options.isStream {
-        try await self.publishByStreams()
       } else {
-        try await self.publishByCalls()
+        try await self.publish()
       }
     } catch {
       self.fail(RunFailure(error))
@@ -141,7 +139,8 @@ actor PublishRun<Transport: ClientTransport> {
     }
   }
 
-  private func publishByCalls() async throws {
+  private func publish() async throws {
+    let topic = self.options.topic
     while let index = try await self.nextBatch() {
       if try await self.renewSchema() { continue }
       await self.wait(until: self.batches[index].due)
@@ -150,41 +149,25 @@ actor PublishRun<Transport: ClientTransport> {
       do {
         let credentials = try await self.logIn()
         used = credentials
-        self.batches[index].isOutstanding = true
-        let answer = try await self.client.publish(
-          topic: self.options.topic, events: self.batches[index].events, credentials: credentials)
-        await self.credentials.worked(credentials)
-        self.take(answer)
-      } catch {
-        let error = PubSubError(error, operation: "Publish to \(self.options.topic)")
-        self.lost(error, isCertain: error.publishedNothing)
-        try await self.recover(from: error, used)
-      }
-      try await self.afterAnswers()
-    }
-  }
-
-  private func publishByStreams() async throws {
-    while let index = try await self.nextBatch() {
-      if try await self.renewSchema() { continue }
-      await self.wait(until: self.batches[index].due)
-      try self.checkInterruption()
-      var used: Credentials?
-      do {
-        let credentials = try await self.logIn()
-        used = credentials
-        try await self.client.withPublishStream(
-          topic: self.options.topic, credentials: credentials
-        ) { stream in
-          try await self.serve(stream)
+        if self.options.isStream {
+          try await self.client.withPublishStream(topic: topic, credentials: credentials) {
+            try await self.serve($0)
+          }
+        } else {
+          self.batches[index].isOutstanding = true
+          self.take(
+            try await self.client.publish(
+              topic: topic, events: self.batches[index].events, credentials: credentials))
         }
         await self.credentials.worked(credentials)
       } catch {
-        let error = PubSubError(error, operation: "PublishStream to \(self.options.topic)")
+        let call = self.options.isStream ? "PublishStream" : "Publish"
+        let error = PubSubError(error, operation: "\(call) to \(topic)")
         self.lost(error, isCertain: error.publishedNothing)
         try await self.recover(from: error, used)
       }
-      try await self.afterAnswers()
+      try self.checkAllowance()
+      self.flush()
     }
   }
 
@@ -285,15 +268,12 @@ actor PublishRun<Transport: ClientTransport> {
     }
   }
 
-  /// Does what answers require, with nothing outstanding.
-  private func afterAnswers() async throws {
-    if let message = self.allowanceRefusal {
-      throw RunFailure(
-        .quota,
-        "\(self.options.topic): the org may publish no more events for now; publish the events that "
-          + "were not sent later: \(message)")
-    }
-    self.flush()
+  private func checkAllowance() throws(RunFailure) {
+    guard let message = self.allowanceRefusal else { return }
+    throw RunFailure(
+      .quota,
+      "\(self.options.topic): the org may publish no more events for now; publish the events that "
+        + "were not sent later: \(message)")
   }
 
   /// Gets the schema that an answer has named, once there is something to encode with it.
@@ -308,10 +288,7 @@ actor PublishRun<Transport: ClientTransport> {
 
   /// Logs in, unless a signal comes first.
   private func logIn() async throws -> Credentials {
-    let asking = Task { [credentials] in try await credentials.credentials() }
-    self.interruption.respond { asking.cancel() }
-    defer { self.interruption.respond { [input] in input.interrupt() } }
-    return try await asking.value
+    try await self.untilInterrupted { [credentials] in try await credentials.credentials() }
   }
 
   /// Encodes waiting events again if the schema has changed. If it has not, those that were refused
