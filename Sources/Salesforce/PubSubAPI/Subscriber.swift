@@ -9,7 +9,9 @@ package protocol Subscriber: Sendable {
   func received(_ view: FetchResponseView) async -> Bool
 
   /// Called several times a second while a call is open. Must not block.
-  func tick(at now: ContinuousClock.Instant)
+  ///
+  /// - Returns: why the call has to be closed now; nil if it does not.
+  func tick(at now: ContinuousClock.Instant) -> SubscriptionEnding?
 
   /// Decides what follows the end of a call.
   func ended(_ ending: SubscriptionEnding) async -> SubscriptionStep

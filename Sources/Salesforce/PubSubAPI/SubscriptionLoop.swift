@@ -190,35 +190,32 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
       PubSubError(.endOfStream, status: .ok, "\(operation): the service ended the stream"))
   }
 
-  /// Returns when the call has to be closed.
-  private func watch(_ subscriber: some Subscriber) async -> SubscriptionEnding {
+  // MARK: For calls
+
+  /// Gives credit that is due, until the call has to be closed.
+  ///
+  /// - Returns: why.
+  package func watch(_ subscriber: some Subscriber) async -> SubscriptionEnding {
     while !Task.isCancelled {
-      subscriber.tick(at: self.clock.now())
-      if let ending = self.look() { return ending }
-      await self.untilNextLook()
+      let now = self.clock.now()
+      if let ending = subscriber.tick(at: now) ?? self.check(at: now) { return ending }
+      await self.clock.sleep(
+        ProcessClock.nextLook(from: now, after: .milliseconds(self.isStopping ? 50 : 250)))
     }
     return .closed
   }
 
-  // MARK: For calls
-
-  /// Gives credit that is due.
-  ///
-  /// - Returns: why the call has to be closed now; nil if it does not.
-  package func look() -> SubscriptionEnding? {
-    let now = self.clock.now()
+  private func check(at now: ContinuousClock.Instant) -> SubscriptionEnding? {
     let (check, closeAt) = self.state.withLock { state in
       (state.liveness.check(at: now), [state.stopAt, state.heldBackUntil].compactMap { $0 }.min())
     }
     if let closeAt, now >= closeAt { return .closed }
-    switch check {
-    case .idle: return .failed(self.silence)
-    case .giveCredit:
+    if check == .idle { return .failed(self.silence) }
+    if check == .giveCredit {
       self.giveCredit { state in
         state.liveness.creditGiven()
         return state.credit.restart(at: now)
       }
-    case .alive: break
     }
     return nil
   }
@@ -229,12 +226,6 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
       .idle, status: .unavailable,
       "Subscribe to \(self.topic): the service sent nothing for 300 s although events were "
         + "requested")
-  }
-
-  package func untilNextLook() async {
-    await self.clock.sleep(
-      ProcessClock.nextLook(
-        from: self.clock.now(), after: .milliseconds(self.isStopping ? 50 : 250)))
   }
 
   /// Accounts for a response, and has it passed on. Gives credit back before that, so that the next
@@ -338,11 +329,6 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
 
   /// The number of events that are requested and have not come.
   package var openCredit: Int { self.state.withLock { $0.credit.open } }
-
-  /// Whether everything that was requested has arrived, and nothing more will be.
-  package var isDrained: Bool {
-    self.state.withLock { $0.credit.isStopped && $0.credit.open == 0 }
-  }
 
   /// A first request has to ask for at least one event.
   package var mayRequest: Bool { self.state.withLock { $0.credit.allowance != 0 } }

@@ -31,7 +31,6 @@ final class EventStream<Transport: ClientTransport>: Subscriber {
     var isOver = false
   }
 
-  let topic: String
   let state: Lock<State>
   private let loop: SubscriptionLoop<Transport>
   private let schemas: EventSchemas
@@ -51,7 +50,6 @@ final class EventStream<Transport: ClientTransport>: Subscriber {
     onRetry: @escaping @Sendable (PubSubError, Duration) -> Void = { _, _ in },
     clock: StreamClock = .continuous
   ) {
-    self.topic = topic
     self.schemas = schemas
     self.onRetry = onRetry
     self.state = Lock(State(position: StreamPosition(start)))
@@ -175,10 +173,10 @@ final class EventStream<Transport: ClientTransport>: Subscriber {
 
   /// Gives a slow consumer less than half a window at a time. Closes the call of one that takes
   /// nothing.
-  func tick(at now: ContinuousClock.Instant) {
+  func tick(at now: ContinuousClock.Instant) -> SubscriptionEnding? {
     self.state.withLock { state in
-      guard let since = state.starvedSince, now - since >= Self.creditPatience else { return }
-      if !self.giveCredit(&state) { self.loop.holdBack(draining: .zero) }
+      guard let since = state.starvedSince, now - since >= Self.creditPatience else { return nil }
+      return self.giveCredit(&state) ? nil : .closed
     }
   }
 
@@ -194,7 +192,7 @@ final class EventStream<Transport: ClientTransport>: Subscriber {
 
   private func event(_ event: FetchResponseView.Event, of view: FetchResponseView) -> Event {
     Event(
-      topic: self.topic, id: view.string(event.eventID), replayID: Array(view[event.replayID]),
+      topic: self.loop.topic, id: view.string(event.eventID), replayID: Array(view[event.replayID]),
       schemaID: view.string(event.schemaID), payload: Array(view[event.payload]),
       schemas: self.schemas)
   }

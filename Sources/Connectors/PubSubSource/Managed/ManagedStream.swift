@@ -74,12 +74,6 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
   /// next answer is likely to be another refusal.
   private static var likelyRefusalTime: Duration { .seconds(30) }
 
-  private enum Part: Sendable {
-    case call(SubscriptionEnding)
-    case supervision(SubscriptionEnding)
-    case late
-  }
-
   init(_ record: ManagedSubscription.Record, of stream: TopicStream<Transport>) {
     self.record = record
     self.stream = stream
@@ -154,7 +148,26 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
     }
   }
 
-  func tick(at now: ContinuousClock.Instant) {}
+  /// Sends commits when they are due.
+  func tick(at now: ContinuousClock.Instant) -> SubscriptionEnding? {
+    if self.stream.isMissingSchema { return .closed }
+    return self.state.withLock { state in
+      // Not in a call of `Subscribe`.
+      guard state.isOpen else { return nil }
+      if state.join.check(at: now) {
+        state.detour = .init(until: state.join.first, cause: state.join.cause)
+        state.detourCount += 1
+        return .closed
+      }
+      if state.isCut { return .closed }
+      if case .idle? = state.probe?.check(at: now) { return .failed(self.loop.silence) }
+      // Before the proof, commit only to keep the call open: if the service is ahead, a commit
+      // would move it back, and it would send again what `Subscribe` reads.
+      let mayCommit = state.join.counts || now - state.openedAt >= ManagedCommits.renewal
+      if mayCommit, let commit = state.commits.due(at: now) { state.requests.add(commit) }
+      return nil
+    }
+  }
 
   func note(_ notice: SubscriptionNotice) { self.stream.note(notice) }
 
@@ -220,7 +233,7 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
       }
     return PubSubError(
       .endOfStream, status: .ok, serviceCode: ServiceErrorCode(rawValue: "managed_position"),
-      "managed subscription \(self.record) of \(self.stream.topic): the stored position is "
+      "managed subscription \(self.record) of \(self.loop.topic): the stored position is "
         + "\(place), but the service's stream " + self.description(of: detour)
         + "; what lies between is read with Subscribe, so nothing is missing")
   }
@@ -244,32 +257,46 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
   private func make(
     _ credit: Int, _ credentials: Credentials, proving needsProof: Bool
   ) async -> SubscriptionEnding {
-    let ending = await withTaskGroup(of: Part.self) { group in
-      group.addTask { .call(await self.call(credit, credentials, proving: needsProof)) }
-      group.addTask { .supervision(await self.supervise(credentials, proving: needsProof)) }
-      let ending: SubscriptionEnding
-      switch await group.next() ?? .late {
-      case .call(let reason):
-        group.cancelAll()
-        return reason
-      case .supervision(let reason): ending = reason
-      case .late: preconditionFailure("two tasks were added")
+    let ending = await self.call(credit, credentials, proving: needsProof) {
+      await withTaskGroup(of: SubscriptionEnding?.self) { group in
+        if needsProof { group.addTask { await self.probe(credentials) } }
+        group.addTask { await self.loop.watch(self) }
+        defer { group.cancelAll() }
+        for await ending in group {
+          if let ending { return ending }
+        }
+        return .closed
       }
+    }
+    let held = self.state.withLock { $0.join.takeHeld() }.reduce(0) { $0 + $1.events.count }
+    if held > 0 { self.post(.passedOver(topic: self.stream.index, eventCount: held)) }
+    return ending
+  }
+
+  /// Makes the call until `supervise` says why it has to be closed, and closes it cleanly.
+  ///
+  /// - Parameter needsProof: our position has to be proven; otherwise the service's counts.
+  private func call(
+    _ credit: Int, _ credentials: Credentials, proving needsProof: Bool,
+    supervise: @escaping @Sendable () async -> SubscriptionEnding
+  ) async -> SubscriptionEnding {
+    await withTaskGroup(of: SubscriptionEnding.self) { group in
+      defer { group.cancelAll() }
+      group.addTask { await self.call(credit, credentials, proving: needsProof) }
+      group.addTask(operation: supervise)
+      let ending = await group.next() ?? .closed
+      guard self.state.withLock({ $0.isOpen }) else { return ending }
       if case .closed = ending, self.loop.isStopping, !self.state.withLock({ $0.join.isApart }) {
         await self.waitForLastPosition()
       }
       await self.close()
       group.addTask {
         await self.loop.clock.sleep(self.loop.clock.now() + Self.closingTime)
-        return .late
+        return .closed
       }
       _ = await group.next()
-      group.cancelAll()
       return ending
     }
-    let held = self.state.withLock { $0.join.takeHeld() }.reduce(0) { $0 + $1.events.count }
-    if held > 0 { self.post(.passedOver(topic: self.stream.index, eventCount: held)) }
-    return ending
   }
 
   private func call(
@@ -279,7 +306,7 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
     let operation = "ManagedSubscribe to \(self.record)"
     do {
       try await self.loop.client.managedSubscribe(
-        ManagedSubscription(record: self.record, topic: self.stream.topic, credit: credit),
+        ManagedSubscription(record: self.record, topic: self.loop.topic, credit: credit),
         credentials: credentials, requests: self.state.withLock { $0.requests },
         onOpen: { if !needsProof { self.note(.opened) } },
         onResponse: {
@@ -386,22 +413,6 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
 
   // MARK: Proof
 
-  /// - Parameter needsProof: our position has to be proven; otherwise the service's counts.
-  /// - Returns: why the call has to be closed.
-  private func supervise(
-    _ credentials: Credentials, proving needsProof: Bool
-  ) async -> SubscriptionEnding {
-    await withTaskGroup(of: SubscriptionEnding?.self) { group in
-      if needsProof { group.addTask { await self.probe(credentials) } }
-      group.addTask { await self.watch() }
-      defer { group.cancelAll() }
-      for await ending in group {
-        if let ending { return ending }
-      }
-      return .closed
-    }
-  }
-
   /// Learns the first event after our position from `Subscribe`.
   ///
   /// - Returns: nil once that is known.
@@ -415,10 +426,10 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
       await self.pause(.milliseconds(50))
     }
     self.state.withLock { $0.probe = Liveness(openedAt: clock.now()) }
-    let operation = "Subscribe to \(self.stream.topic)"
+    let operation = "Subscribe to \(self.loop.topic)"
     do {
       try await self.loop.client.subscribe(
-        Subscription(topic: self.stream.topic, position: start.position, credit: 1),
+        Subscription(topic: self.loop.topic, position: start.position, credit: 1),
         credentials: credentials, credit: CreditQueue(),
         onOpen: {
           self.note(.opened)
@@ -469,32 +480,6 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
     return false
   }
 
-  /// Sends commits when they are due, until the call has to be closed.
-  private func watch() async -> SubscriptionEnding {
-    while !Task.isCancelled {
-      if let ending = self.loop.look() { return ending }
-      let now = self.loop.clock.now()
-      let mayGoOn = !self.stream.isMissingSchema && !self.loop.isDrained
-      let ending = self.state.withLock { state -> SubscriptionEnding? in
-        if state.join.check(at: now) {
-          state.detour = .init(until: state.join.first, cause: state.join.cause)
-          state.detourCount += 1
-          return .closed
-        }
-        if !mayGoOn || state.isCut { return .closed }
-        if case .idle? = state.probe?.check(at: now) { return .failed(self.loop.silence) }
-        // Before the proof, commit only to keep the call open: if the service is ahead, a commit
-        // would move it back, and it would send again what `Subscribe` reads.
-        let mayCommit = state.join.counts || now - state.openedAt >= ManagedCommits.renewal
-        if mayCommit, let commit = state.commits.due(at: now) { state.requests.add(commit) }
-        return nil
-      }
-      if let ending { return ending }
-      await self.loop.untilNextLook()
-    }
-    return .closed
-  }
-
   // MARK: The end
 
   /// Commits the last position of a run that has read with `Subscribe` because the managed stream
@@ -517,13 +502,7 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
       state.opens(at: .managed, now: self.loop.clock.now())
       state.isCut = true
     }
-    await withTaskGroup { group in
-      group.addTask { _ = await self.call(1, credentials, proving: true) }
-      await self.close()
-      group.addTask { await self.loop.clock.sleep(self.loop.clock.now() + Self.closingTime) }
-      _ = await group.next()
-      group.cancelAll()
-    }
+    _ = await self.call(1, credentials, proving: true) { .closed }
   }
 
   /// Waits after the end of the topic until the runner has committed the last events.

@@ -18,7 +18,6 @@ final class TopicStream<Transport: ClientTransport>: Subscriber {
   }
 
   let index: Int
-  let topic: String
   let options: PubSubSourceOptions
   let signals: SignalQueue<Signal>
   let loop: SubscriptionLoop<Transport>
@@ -38,7 +37,6 @@ final class TopicStream<Transport: ClientTransport>: Subscriber {
     clock: StreamClock = .continuous
   ) {
     self.index = index
-    self.topic = topic
     self.schemas = schemas
     self.options = options
     self.signals = signals
@@ -118,7 +116,7 @@ final class TopicStream<Transport: ClientTransport>: Subscriber {
     return start
   }
 
-  func tick(at now: ContinuousClock.Instant) {}
+  func tick(at now: ContinuousClock.Instant) -> SubscriptionEnding? { nil }
 
   func ended(_ ending: SubscriptionEnding) async -> SubscriptionStep {
     if self.loop.isStopping || self.isMissingSchema { return .end }
@@ -196,7 +194,7 @@ final class TopicStream<Transport: ClientTransport>: Subscriber {
       let resolution = try await self.schemas.resolve(
         view, onFetch: { self.signals.post(.holding(topic: self.index)) },
         onRetry: { self.signals.post(.schemasFailed(topic: self.index, $0, delay: $1)) })
-      try self.options.checkManaged(resolution.schemas, topic: self.topic)
+      try self.options.checkManaged(resolution.schemas, topic: self.loop.topic)
       try await self.schemas.prepare(resolution.schemas, options: self.options)
       return (
         PubSubResponse(view: view, schemas: resolution.schemas),
