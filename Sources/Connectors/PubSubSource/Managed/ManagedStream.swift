@@ -152,7 +152,7 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
   func tick(at now: ContinuousClock.Instant) -> SubscriptionEnding? {
     if self.stream.isMissingSchema { return .closed }
     return self.state.withLock { state in
-      // Not in a call of `Subscribe`.
+      // A call of `Subscribe` commits nothing.
       guard state.isOpen else { return nil }
       if state.join.check(at: now) {
         state.detour = .init(until: state.join.first, cause: state.join.cause)
