@@ -23,6 +23,7 @@ enum Floor: String {
   case salesforce = "Salesforce"
   case pipeline = "Pipeline"
   case connectors = "Connectors"
+  case program = "Program"
   case simulator = "Simulator"
 }
 
@@ -53,7 +54,7 @@ let package = Package(
     .library(name: "SalesforcePubSub", targets: ["SalesforcePubSub", "PubSubAPI"]),
     .library(name: "Avro", targets: ["Avro"]),
     .library(name: "GRPCHTTP2", targets: ["HTTP2Transport"]),
-    .executable(name: "pubsub-etl", targets: ["PubSubETL"]),
+    .executable(name: "pubsub-etl", targets: ["Exporter"]),
     .executable(name: "pubsub-simulator", targets: ["PubSubSimulatorCLI"]),
   ],
   dependencies: [
@@ -169,6 +170,20 @@ let package = Package(
     target(
       "PostgresSink", in: .connectors,
       ["Clocks", "Bytes", "JSON", "Cryptography", "PostgresClient", "Pipeline", "Checkpoint"]),
+    // MARK: Program: options, pipeline file, assembly, commands. The executable has no code but its start.
+    target(
+      "PubSubETL", in: .program,
+      [
+        "CBuildInfo", "CSystem", "Clocks", "Bytes", "JSON", "CEL", "EventLoop", "Cryptography",
+        "TLSStream", "HTTPClient",
+        "HTTP2Transport", "DurableFiles", "PubSubAPI", "SalesforceAuth", "SalesforceREST",
+        "SalesforcePubSub", "SchemaStore", "Pipeline", "Checkpoint",
+        "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore,
+        argumentParser, logging,
+      ]),
+    .executableTarget(
+      name: "Exporter", dependencies: ["PubSubETL"], path: "Sources/Program/Exporter",
+      swiftSettings: swiftSettings),
     // MARK: Simulator: the org, what it holds and logs; the servers that deliver it; a pipeline in
     // compressed time. The program never imports it.
     target("SimulatedOrg", in: .simulator, ["COpenSSL", "EventLoop"]),
@@ -186,20 +201,6 @@ let package = Package(
         "CBuildInfo", argumentParser,
       ],
       path: "Sources/Simulator/PubSubSimulatorCLI",
-      swiftSettings: swiftSettings
-    ),
-    // MARK: Program: options, pipeline file, assembly, commands.
-    .executableTarget(
-      name: "PubSubETL",
-      dependencies: [
-        "CBuildInfo", "CSystem", "Clocks", "Bytes", "JSON", "CEL", "EventLoop", "Cryptography",
-        "TLSStream", "HTTPClient",
-        "HTTP2Transport", "DurableFiles", "PubSubAPI", "SalesforceAuth", "SalesforceREST",
-        "SalesforcePubSub", "SchemaStore", "Pipeline", "Checkpoint",
-        "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore,
-        argumentParser, logging,
-      ],
-      path: "Sources/Program/PubSubETL",
       swiftSettings: swiftSettings
     ),
     // MARK: Tests.

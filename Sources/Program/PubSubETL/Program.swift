@@ -6,11 +6,12 @@ import Glibc
 import TLSStream
 
 /// The beginning of the process.
-@main
-enum Main {
+package enum Main {
+  /// Runs the command that the process was started with, and ends the process.
+  ///
   /// Not `async`: an asynchronous `main` starts threads of the runtime before its first line, which may
   /// need descriptors before there is a check that some are free.
-  static func main() {
+  package static func run() -> Never {
     StandardStream.occupyClosed()
     OpenSSLLifetime.outliveThreads()
     guard let arguments = ProcessArguments.afterName else {

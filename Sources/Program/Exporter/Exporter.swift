@@ -1,0 +1,7 @@
+import PubSubETL
+
+/// `pubsub-etl`.
+@main
+enum Exporter {
+  static func main() { Main.run() }
+}
