@@ -56,6 +56,7 @@ let package = Package(
     .library(name: "GRPCHTTP2", targets: ["HTTP2Transport"]),
     .executable(name: "pubsub-etl", targets: ["Exporter"]),
     .executable(name: "pubsub-simulator", targets: ["PubSubSimulatorCLI"]),
+    .executable(name: "pubsub-etl-rehearsal", targets: ["RehearsedExporter"]),
   ],
   dependencies: [
     .package(url: "https://github.com/grpc/grpc-swift-2", exact: "2.4.3"),
@@ -186,12 +187,14 @@ let package = Package(
       swiftSettings: swiftSettings),
     // MARK: Simulator: the org, what it holds and logs; the servers that deliver it; a pipeline in
     // compressed time. The program never imports it.
+    // A clock that skips idle waits.
+    target("RehearsalClock", in: .simulator, ["CSystem", "Clocks", "EventLoop"]),
     target("SimulatedOrg", in: .simulator, ["COpenSSL", "EventLoop"]),
     target(
       "PubSubSimulator", in: .simulator,
       [
         "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "CZlib", "Clocks", "JSON", "EventLoop", "TLSStream",
-        "PubSubMessages", "SimulatedOrg", swiftProtobuf,
+        "PubSubMessages", "RehearsalClock", "SimulatedOrg", swiftProtobuf,
       ]),
     target("Rehearsal", in: .simulator, ["JSON", "SimulatedOrg", "PubSubSimulator"]),
     .executableTarget(
@@ -203,6 +206,10 @@ let package = Package(
       path: "Sources/Simulator/PubSubSimulatorCLI",
       swiftSettings: swiftSettings
     ),
+    // The program by a clock that the simulator serves.
+    .executableTarget(
+      name: "RehearsedExporter", dependencies: ["Clocks", "PubSubETL", "RehearsalClock"],
+      path: "Sources/Simulator/RehearsedExporter", swiftSettings: swiftSettings),
     // MARK: Tests.
     .target(
       name: "TestSupport",
@@ -226,7 +233,7 @@ let package = Package(
     tests("JSON", ["Bytes"]),
     tests("CEL", ["Bytes", "JSON"]),
     tests("Cryptography"),
-    tests("EventLoop", ["CSystem", "Clocks"], support: []),
+    tests("EventLoop", support: []),
     tests("TLSStream", ["EventLoop"]),
     tests("HTTPClient"),
     tests("HTTP2Transport", ["CSystem", "EventLoop", "TLSStream", grpcCore]),
@@ -268,6 +275,7 @@ let package = Package(
       ]),
     tests(
       "PostgresSink", ["Clocks", "Bytes", "JSON", "Cryptography", "PostgresClient", "Pipeline"]),
+    tests("RehearsalClock", ["CSystem", "Clocks", "EventLoop"], support: []),
     tests("SimulatedOrg"),
     tests("PubSubSimulator", ["SimulatedOrg"]),
     tests("Rehearsal", ["JSON", "SimulatedOrg"], support: []),

@@ -1,4 +1,5 @@
 import CSystem
+public import Clocks
 import Glibc
 
 /// One thread that waits for sockets, timers and work from other threads.
@@ -23,16 +24,21 @@ public final class EventLoop: TaskExecutor {
 
   private let core: EventLoopCore
 
-  /// - Parameter name: of the thread, for debuggers; at most 15 bytes are kept.
+  /// - Parameters:
+  ///   - name: of the thread, for debuggers; at most 15 bytes are kept.
+  ///   - clock: by which its timers go.
   /// - Throws: when the system has no descriptors or no thread left.
-  public init(name: String) throws(SystemCallError) {
+  public init(name: String, clock: ProcessClock = .process) throws(SystemCallError) {
     Self.ignoreBrokenPipes()
-    let core = try EventLoopCore()
+    let core = try EventLoopCore(clock: clock)
     self.core = core
     try Thread.detach(name: name) { core.run() }
   }
 
   deinit { self.core.post(.end) }
+
+  /// The time that its timers go by.
+  public var clock: ProcessClock { self.core.clock }
 
   /// Makes a write to a closed socket an error of that call instead of the end of the process.
   public static func ignoreBrokenPipes() { _ = Self.brokenPipesIgnored }

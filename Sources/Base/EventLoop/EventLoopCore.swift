@@ -35,6 +35,7 @@ final class EventLoopCore: @unchecked Sendable {
     }
   }
 
+  let clock: ProcessClock
   private let epoll: Int32
   private let wakeup: Int32
   private let inbox = Lock(Inbox())
@@ -43,10 +44,11 @@ final class EventLoopCore: @unchecked Sendable {
   private var generation: UInt32 = 0
   private var timers = TimerQueue<() -> Void>()
   private var hasEnded = false
-  /// The loop's number among the deadlines of the process.
+  /// The loop's number to whoever serves the time.
   private var number = 0
 
-  init() throws(SystemCallError) {
+  init(clock: ProcessClock) throws(SystemCallError) {
+    self.clock = clock
     self.epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
     guard self.epoll >= 0 else { throw SystemCallError("epoll_create1") }
     self.wakeup = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
@@ -91,8 +93,10 @@ final class EventLoopCore: @unchecked Sendable {
 
   func run() {
     self.inbox.withLock { $0.thread = pthread_self() }
-    self.number = Deadlines.register { [weak self] in self?.post(.work {}) }
-    defer { Deadlines.unregister(self.number) }
+    if let service = self.clock.service {
+      self.number = service.loopBegins { [weak self] in self?.post(.work {}) }
+    }
+    defer { self.clock.service?.loopEnds(self.number) }
     var events = [epoll_event](repeating: epoll_event(), count: 64)
     while !self.hasEnded {
       self.runEntries()
@@ -131,7 +135,7 @@ final class EventLoopCore: @unchecked Sendable {
 
   private func runTimers() {
     guard !self.timers.isEmpty else { return }
-    let now = ProcessClock.now
+    let now = self.clock.now
     while let work = self.timers.popDue(now: now) { work() }
   }
 
@@ -139,9 +143,9 @@ final class EventLoopCore: @unchecked Sendable {
   private func timeoutBeforeWaiting() -> Int32 {
     var timeout: Int32 = -1
     let deadline = self.timers.nextDeadline()
-    if ProcessClock.isServed { Deadlines.announce(self.number, deadline) }
+    self.clock.service?.loop(self.number, waitsUntil: deadline)
     if let deadline {
-      let (seconds, attoseconds) = (deadline - ProcessClock.now).components
+      let (seconds, attoseconds) = (deadline - self.clock.now).components
       // Rounded up: waking too early would spin until the deadline.
       let milliseconds =
         seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
@@ -185,7 +189,7 @@ final class EventLoopCore: @unchecked Sendable {
       handler: handler, interest: interest, generation: self.generation)
     try self.control(EPOLL_CTL_ADD, descriptor, registration)
     self.registrations[descriptor] = registration
-    Deadlines.add(descriptor)
+    self.clock.service?.loopsWatch(descriptor)
   }
 
   func update(_ descriptor: Int32, interest: EventLoop.Readiness) throws(SystemCallError) {
@@ -197,7 +201,7 @@ final class EventLoopCore: @unchecked Sendable {
 
   func deregister(_ descriptor: Int32) {
     guard self.registrations.removeValue(forKey: descriptor) != nil else { return }
-    Deadlines.remove(descriptor)
+    self.clock.service?.loopsIgnore(descriptor)
     epoll_ctl(self.epoll, EPOLL_CTL_DEL, descriptor, nil)
   }
 

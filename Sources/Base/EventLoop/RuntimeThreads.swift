@@ -13,7 +13,7 @@ public enum RuntimeThreads {
 
   /// Whether the pool can look after its threads: it ends the process by a trap, after a moment, when
   /// it cannot read their state in `/proc`.
-  public static var canBeWatched: Bool { access("/proc/self/task", R_OK | X_OK) == 0 }
+  public static var canBeWatched: Bool { access("/proc/thread-self/stat", R_OK) == 0 }
 
   /// The message for a system where the threads cannot be watched.
   public static let unwatched =

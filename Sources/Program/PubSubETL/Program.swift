@@ -1,5 +1,6 @@
 import ArgumentParser
 import CBuildInfo
+import Clocks
 import Dispatch
 import EventLoop
 import Glibc
@@ -11,7 +12,11 @@ package enum Main {
   ///
   /// Not `async`: an asynchronous `main` starts threads of the runtime before its first line, which may
   /// need descriptors before there is a check that some are free.
-  package static func run() -> Never {
+  ///
+  /// - Parameter clockOfRun: for the command `run`; all others go by the machine's clock.
+  package static func run(
+    clockOfRun: @escaping ClockOfRun = { _ throws(ClockRefusal) in ProcessClock() }
+  ) -> Never {
     StandardStream.occupyClosed()
     OpenSSLLifetime.outliveThreads()
     guard let arguments = ProcessArguments.afterName else {
@@ -31,16 +36,20 @@ package enum Main {
     }
     Task { @MainActor in
       await RuntimeDescriptors.open()
-      await Self.execute(arguments)
+      await Self.execute(arguments, clockOfRun)
       exit(0)
     }
     dispatchMain()
   }
 
-  @MainActor private static func execute(_ arguments: [String]) async {
+  @MainActor private static func execute(
+    _ arguments: [String], _ clockOfRun: ClockOfRun
+  ) async {
     do {
       var command = try Program.parseAsRoot(arguments)
-      if var command = command as? any AsyncParsableCommand {
+      if let command = command as? RunCommand {
+        try await command.run(clockOfRun)
+      } else if var command = command as? any AsyncParsableCommand {
         try await command.run()
       } else {
         try command.run()

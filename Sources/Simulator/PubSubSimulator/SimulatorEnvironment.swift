@@ -1,4 +1,4 @@
-internal import EventLoop
+internal import RehearsalClock
 internal import SimulatedOrg
 
 /// The variables with which pipeline files find a simulator.

@@ -2,6 +2,7 @@ internal import Clocks
 internal import EventLoop
 internal import Foundation
 internal import Glibc
+internal import RehearsalClock
 internal import SimulatedOrg
 internal import TLSStream
 
@@ -24,6 +25,8 @@ public final class SimulatorServer: @unchecked Sendable {
     public var controlSecret: String
   }
 
+  /// The clock of the loop if the time is served; nil: the machine's.
+  let served: ServedClock?
   let loop: EventLoop
   let configuration: SimulatorConfiguration
   let clock: SimulatorClock
@@ -48,10 +51,13 @@ public final class SimulatorServer: @unchecked Sendable {
 
   /// Makes the org and its first events; takes some seconds for a million.
   ///
-  /// - Parameter onFailure: called, on the event loop, when events or the truth can no longer be written; the
-  ///   program should end.
+  /// - Parameters:
+  ///   - servesClock: whether `makeClock` will serve the time.
+  ///   - onFailure: called, on the event loop, when events or the truth can no longer be written; the
+  ///     program should end.
   public init(
-    configuration: SimulatorConfiguration, onFailure: @escaping @Sendable (any Error) -> Void
+    configuration: SimulatorConfiguration, servesClock: Bool = false,
+    onFailure: @escaping @Sendable (any Error) -> Void
   ) throws {
     self.onFailure = onFailure
     self.configuration = configuration
@@ -70,7 +76,9 @@ public final class SimulatorServer: @unchecked Sendable {
     self.org = try Org(
       configuration: configuration.org,
       epoch: try Self.epoch(configuration.org, directory: self.directory), onFailure: onFailure)
-    self.loop = try EventLoop(name: "simulator")
+    self.served = servesClock ? ServedClock(wallShift: 0) : nil
+    self.loop = try EventLoop(
+      name: "simulator", clock: self.served.map { ProcessClock($0) } ?? ProcessClock())
     self.clock = self.org.clock
     self.tokens = self.org.tokens
     self.refreshTokens = self.org.refreshTokens
@@ -187,7 +195,7 @@ public final class SimulatorServer: @unchecked Sendable {
       self.listeners.append(try Listener(socket: socket, loop: self.loop, accept: accept))
     }
     // A served clock is moved to what is due, and does it.
-    if !ProcessClock.isServed { self.tickAgainAndAgain() }
+    if self.served == nil { self.tickAgainAndAgain() }
     self.liveStart = SimulatorClock.wallTime
     self.liveBase = self.org.livePublished
     if self.configuration.liveRate > 0 { self.publishLive() }
@@ -229,7 +237,7 @@ public final class SimulatorServer: @unchecked Sendable {
 
   private func tickAgainAndAgain() {
     _ = self.tickOnce()
-    self.loop.schedule(at: ProcessClock.now + .milliseconds(200)) { [weak self] in
+    self.loop.schedule(at: self.loop.clock.now + .milliseconds(200)) { [weak self] in
       self?.tickAgainAndAgain()
     }
   }
@@ -238,7 +246,7 @@ public final class SimulatorServer: @unchecked Sendable {
   private func notify() {
     guard !self.isNotifying else { return }
     self.isNotifying = true
-    self.loop.schedule(at: ProcessClock.now) { [weak self] in
+    self.loop.schedule(at: self.loop.clock.now) { [weak self] in
       guard let self else { return }
       self.isNotifying = false
       for connection in Array(self.connections.values) { connection.eventsArrived() }
@@ -261,7 +269,7 @@ public final class SimulatorServer: @unchecked Sendable {
     }
     if let most = configuration.liveCount, self.org.livePublished >= most { return }
     let pause = count == Self.slice ? 0 : max(5, min(1000, Int(1000 / configuration.liveRate)))
-    self.loop.schedule(at: ProcessClock.now + .milliseconds(pause)) { [weak self] in
+    self.loop.schedule(at: self.loop.clock.now + .milliseconds(pause)) { [weak self] in
       self?.publishLive()
     }
   }

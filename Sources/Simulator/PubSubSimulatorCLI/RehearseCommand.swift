@@ -9,7 +9,7 @@ struct RehearseCommand: AsyncParsableCommand {
     commandName: "rehearse",
     abstract: "Runs a pipeline for days of simulated time with all kinds of incidents.",
     discussion: """
-      Runs the real pubsub-etl as a crontab would, through silence, outages, token expiry, overlapping runs \
+      Runs the real exporter as a crontab would, through silence, outages, token expiry, overlapping runs \
       and restarts of the database; waits are skipped. The file is not changed: org, output directories, \
       state and database URL are replaced. Prints what was seen.
       Exit codes: 0 the last run succeeded and the output is what was published; 1 it is not; 64 command \
@@ -30,7 +30,7 @@ struct RehearseCommand: AsyncParsableCommand {
   var databaseURL: String?
   @Option(help: "JSON file of faults, quotas and hidden fields, in addition to the incidents.")
   var faults: String?
-  @Option(help: "The exporter; default: pubsub-etl in this program's directory.")
+  @Option(help: "The exporter, which must obey a served clock; default: pubsub-etl-rehearsal in this program's directory.")
   var program: String?
   @Option(help: "Keeps output, state and truth in this new directory; default: they are removed.")
   var work: String?
@@ -80,7 +80,9 @@ struct RehearseCommand: AsyncParsableCommand {
     if let program = self.program { return program }
     // This program, even where it was started by a link or by PATH.
     let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-    let beside = URL(filePath: own).deletingLastPathComponent().appending(path: "pubsub-etl").path
+    let beside = URL(filePath: own).deletingLastPathComponent().appending(
+      path: "pubsub-etl-rehearsal"
+    ).path
     guard FileManager.default.isExecutableFile(atPath: beside) else {
       throw ValidationError("there is no \(beside); name the exporter with --program")
     }

@@ -68,7 +68,7 @@ public struct Rehearsal: Sendable {
       atPath: "\(self.options.work)/runs", withIntermediateDirectories: true)
     let path = "\(self.options.work)/pipeline.json"
     try Data(self.pipeline.document.text().utf8).write(to: URL(filePath: path))
-    let server = try SimulatorServer(configuration: self.simulator()) { error in
+    let server = try SimulatorServer(configuration: self.simulator(), servesClock: true) { error in
       FileHandle.standardError.write(Data("pubsub-simulator: \(error)\n".utf8))
       Glibc.exit(74)
     }

@@ -65,7 +65,7 @@ class Cell:
 
     def spawn(self, *options):
         self.runs += 1
-        command = [self.programs + "/pubsub-etl", "run", self.path, "--report", self.report_path, *options]
+        command = [self.simulator.exporter, "run", self.path, "--report", self.report_path, *options]
         with open(self.errors, "wb") as errors:
             return subprocess.Popen(
                 command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
@@ -258,7 +258,7 @@ class Cell:
             self.fail("of the other topic", self.committed().get(FIRST), "events were exported")
 
     def dead_letters(self):
-        command = [self.programs + "/pubsub-etl", "dead-letters", "list", self.path, "--json"]
+        command = [self.simulator.exporter, "dead-letters", "list", self.path, "--json"]
         listed = subprocess.run(command, env=self.environment, stdout=subprocess.PIPE, check=False)
         found = re.findall(rb'"event_id": *"([^"]+)"', listed.stdout)
         if not found:

@@ -38,6 +38,8 @@ class Simulator:
 
     def __init__(self, programs, work, *options):
         self.truth = work + "/truth.ndjson"
+        # Waits are skipped only for the exporter of rehearsals.
+        self.exporter = programs + ("/pubsub-etl-rehearsal" if "--clock" in options else "/pubsub-etl")
         path = work + "/env"
         command = [programs + "/pubsub-simulator", "--truth", self.truth, "--env", path]
         # Proofs need values of every shape, unless the options say otherwise.

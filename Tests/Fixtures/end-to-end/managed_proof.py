@@ -101,7 +101,7 @@ class Part:
         harness.write_json(self.path, self.document)
 
     def spawn(self, *options, command="run"):
-        line = [self.arguments.programs + "/pubsub-etl", command, self.path]
+        line = [self.simulator.exporter, command, self.path]
         if command == "run" and "--dry-run" not in options:
             line += ["--report", self.report_path]
         return subprocess.Popen(
@@ -136,7 +136,7 @@ class Part:
 
     def status(self):
         done = subprocess.run(
-            [self.arguments.programs + "/pubsub-etl", "status", self.path, "--json"],
+            [self.simulator.exporter, "status", self.path, "--json"],
             env=self.simulator.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         return json.loads(done.stdout)
 

@@ -81,10 +81,28 @@ def check_refusals(programs, work):
         ("local", "127.0.0.1:9", "clock at 127.0.0.1:9"),
     ):
         done = subprocess.run(
-            [programs + "/pubsub-etl", "run", "%s/%s.json" % (work, name)],
+            [programs + "/pubsub-etl-rehearsal", "run", "%s/%s.json" % (work, name)],
             env=dict(environment, PUBSUB_ETL_CLOCK=clock), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode != 64 or words not in done.stderr:
             sys.exit("clock %s for %s: %d %s" % (clock, name, done.returncode, done.stderr))
+
+
+def check_product(programs, work):
+    """The exporter that users install obeys no served clock, and has none of its code."""
+    done = subprocess.run(
+        [programs + "/pubsub-etl", "run", work + "/local.json", "--max-duration", "1s"],
+        env=dict(
+            os.environ, PUBSUB_ENDPOINT="http://127.0.0.1:9", SF_LOGIN_URL="http://127.0.0.1:9", SF_CLIENT_ID="id",
+            SF_CLIENT_SECRET="secret", PUBSUB_ETL_CLOCK="10.0.0.1:9"),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode == 64 or "PUBSUB_ETL_CLOCK" in done.stderr:
+        sys.exit("pubsub-etl reads PUBSUB_ETL_CLOCK: %d %s" % (done.returncode, done.stderr))
+    # The pool of the Swift runtime looks after its own threads in /proc/self/task.
+    for word in (b"PUBSUB_ETL_CLOCK", b"nonvoluntary_ctxt_switches", b"ServedClock"):
+        for name, expected in (("pubsub-etl", False), ("pubsub-etl-rehearsal", True)):
+            with open("%s/%s" % (programs, name), "rb") as file:
+                if (word in file.read()) != expected:
+                    sys.exit("%s: %s is %sexpected" % (name, word.decode(), "" if expected else "not "))
 
 
 def check_times(programs, work):
@@ -105,7 +123,7 @@ def check_times(programs, work):
                 simulator.post("clock?advance=%dh" % hours)
             started = time.monotonic()
             done = subprocess.run(
-                [programs + "/pubsub-etl", "run", directory + "/times.json", "--report", directory + "/report.json"],
+                [simulator.exporter, "run", directory + "/times.json", "--report", directory + "/report.json"],
                 env=simulator.environment, stderr=subprocess.PIPE, text=True)
             real = time.monotonic() - started
             if done.returncode or done.stderr:
@@ -138,6 +156,7 @@ def main():
     work = os.path.abspath(arguments.work)
     os.makedirs(work, exist_ok=True)
     check_refusals(arguments.programs, work)
+    check_product(arguments.programs, work)
     check_times(arguments.programs, work)
     if not arguments.only:
         rehearse_route(arguments.programs, work, arguments)

@@ -57,13 +57,13 @@ def main():
     arguments = parser.parse_args()
     work = os.path.abspath(arguments.work)
     os.makedirs(work, exist_ok=True)
-    exporter, pipeline = arguments.programs + "/pubsub-etl", ROOT + "/pipelines/sales.json"
+    pipeline = ROOT + "/pipelines/sales.json"
     output = work + "/out/sales"
     with harness.Simulator(
         arguments.programs, work, "--data", "sales", "--clock", "--seed", str(arguments.seed), "--events", str(EVENTS),
         "--topics", ",".join(TOPICS),
     ) as simulator:
-        export = [exporter, "run", pipeline, "--root", work + "/pipelines"]
+        export = [simulator.exporter, "run", pipeline, "--root", work + "/pipelines"]
         run(export, simulator.environment)
         with open(work + "/known", "w", encoding="utf-8") as file:
             file.write("\n".join(harness.data_files(output)))
@@ -71,7 +71,7 @@ def main():
             simulator.post("clock?advance=5h")
             simulator.post("publish?count=%d&topic=%s" % (LATER // 4, DEALS))
         run(export, simulator.environment)
-        run([exporter, "verify", pipeline, "--full", "--root", work + "/pipelines"], simulator.environment)
+        run([simulator.exporter, "verify", pipeline, "--full", "--root", work + "/pipelines"], simulator.environment)
         simulator.write_state(work + "/state.ndjson")
     with open(work + "/state.ndjson", encoding="utf-8") as file:
         records = [json.loads(line) for line in file]

@@ -69,7 +69,7 @@ def run_storm(seed, programs, work):
         successes = 0
         for _ in range(MOST_RUNS):
             done = subprocess.run(
-                [programs + "/pubsub-etl", "run", work + "/storm.json"], env=simulator.environment,
+                [simulator.exporter, "run", work + "/storm.json"], env=simulator.environment,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
             codes[done.returncode] += 1
             if done.returncode == 0:

@@ -87,7 +87,7 @@ def export(arguments, work, output):
         str(arguments.existing), "--bulk-rate", "1e9",
     ) as simulator:
         subprocess.run(
-            [arguments.programs + "/pubsub-etl", "run", work + "/measured.json"], env=simulator.environment, check=True,
+            [simulator.exporter, "run", work + "/measured.json"], env=simulator.environment, check=True,
             stdout=subprocess.DEVNULL)
 
 

@@ -21,12 +21,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 PAGE = "/Sources/Program/PubSubETL/PubSubETL.docc/Installing.md"
 PROGRAMS = ("pubsub-etl", "pubsub-simulator")
+# Started by the simulator.
+REHEARSED = "pubsub-etl-rehearsal"
 NOBODY = 65534
 
 
 def expected():
     """Path below the prefix: mode."""
-    files = {"share/pubsub-etl/LICENSE": 0o644, "share/pubsub-etl/first-org": 0o755}
+    files = {"share/pubsub-etl/LICENSE": 0o644, "share/pubsub-etl/first-org": 0o755, "bin/" + REHEARSED: 0o755}
     for name in PROGRAMS:
         files["bin/" + name] = 0o755
         files["share/bash-completion/completions/" + name] = 0o644

@@ -156,7 +156,7 @@ public final class PipelineRunner<S: Source> {
   ///
   /// - Throws: what a sink or the checkpoint store throws; nothing is committed afterwards.
   public func run() async throws -> RunOutcome {
-    let clock = ProcessClock()
+    let clock = ProcessClock.process
     self.began = clock.now
     for (index, topic) in self.topics.enumerated() {
       if let resume = topic.cursors.resume { self.source.becameDurable(resume, topic: index) }

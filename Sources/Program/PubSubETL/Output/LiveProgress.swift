@@ -6,7 +6,7 @@ import Pipeline
 final class LiveProgress {
   private let console: ErrorConsole
   private let secrets: SecretMask
-  private let clock = ProcessClock()
+  private let clock = ProcessClock.process
   private let start: ContinuousClock.Instant
   private var line = ProgressLine()
 

@@ -1,7 +1,7 @@
-internal import Clocks
 internal import Dispatch
 internal import EventLoop
 internal import Glibc
+internal import RehearsalClock
 internal import SimulatedOrg
 
 /// Serves the simulator's time to the programs that are run against it; see `ServedClock` for how it is known
@@ -22,14 +22,16 @@ public final class ClockServer {
   /// `127.0.0.1:PORT`
   public let address: String
   private let server: SimulatorServer
+  private let served: ServedClock
   private let listener: Int32
   private var participants: [Participant] = []
   /// How often time was skipped, and how much of it.
   public private(set) var skips = 0
   public private(set) var skippedMilliseconds: Int64 = 0
 
-  init(server: SimulatorServer) throws {
+  init(server: SimulatorServer, served: ServedClock) throws {
     self.server = server
+    self.served = served
     let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
     self.listener = socket(AF_INET, type | Int32(SOCK_NONBLOCK.rawValue), 0)
     guard self.listener >= 0 else { throw SimulatorError.system("socket") }
@@ -62,20 +64,21 @@ public final class ClockServer {
   /// - Returns: whether time was skipped. Without a program there is nobody whose waits could be.
   public func step(limit: Int64? = nil, expecting processIDs: [Int32] = []) -> Bool {
     self.accept()
+    // Keepalives and the like that are due now, also those of programs that go by another clock. It wakes the
+    // server's loop, so before anybody is asked.
+    let due = self.server.tick()
     guard !self.participants.isEmpty,
       processIDs.allSatisfy({ id in self.participants.contains { $0.processID == id } })
     else { return false }
-    // Keepalives and the like that are due now; wakes the server's loop, so before anybody is asked.
-    let due = self.server.tick()
     guard var next = self.probe(isFirst: true) else { return false }
-    guard let own = Quiescence.sample() else { return false }
-    if let deadline = ServedClock.millisecondsToDeadline { next = min(next, deadline) }
+    guard let own = self.served.quietMark() else { return false }
+    if let deadline = self.served.millisecondsToDeadline { next = min(next, deadline) }
     let now = self.server.clock.now
     if let due { next = min(next, due - now) }
     if let limit { next = min(next, limit - now) }
     // What is due already is about to begin.
     guard next > 0, next < .max else { return false }
-    guard Quiescence.sample() == own, self.probe(isFirst: false) != nil else { return false }
+    guard self.served.quietMark() == own, self.probe(isFirst: false) != nil else { return false }
     self.skip(next)
     return true
   }
@@ -90,7 +93,7 @@ public final class ClockServer {
   private func skip(_ milliseconds: Int64) {
     self.server.clock.advance(byMilliseconds: milliseconds)
     // Ours first: a program that wakes up finds us at the new time.
-    ServedClock.skip(milliseconds: milliseconds)
+    self.served.skip(milliseconds: milliseconds)
     for participant in self.participants {
       _ = participant.connection.send("skip \(milliseconds)")
     }
@@ -151,10 +154,12 @@ public final class ClockServer {
 }
 
 extension SimulatorServer {
-  /// Begins to serve the time. To be called before `start`.
+  /// Begins to serve the time of a server that was made for it. To be called before `start`.
   public func makeClock() throws -> ClockServer {
-    ProcessClock.beServed(wallShift: 0)
-    return try ClockServer(server: self)
+    guard let served = self.served else {
+      throw SimulatorError(.system, "the server goes by the machine's clock")
+    }
+    return try ClockServer(server: self, served: served)
   }
 
   /// Does what is due for all connections.

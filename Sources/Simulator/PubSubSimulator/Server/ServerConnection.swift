@@ -119,7 +119,7 @@ final class ServerConnection {
   private func scheduleFlush() {
     guard !self.isFlushScheduled, !self.isReceiving, !self.isClosed else { return }
     self.isFlushScheduled = true
-    self.loop.schedule(at: ProcessClock.now) { [weak self] in
+    self.loop.schedule(at: self.loop.clock.now) { [weak self] in
       guard let self else { return }
       self.isFlushScheduled = false
       if !self.isClosed, !self.isHandshaking {
@@ -294,11 +294,11 @@ final class ServerConnection {
   }
 
   func after(milliseconds: Int, _ work: @escaping () -> Void) {
-    self.loop.schedule(at: ProcessClock.now + .milliseconds(milliseconds), work)
+    self.loop.schedule(at: self.loop.clock.now + .milliseconds(milliseconds), work)
   }
 
   /// Not inside the library's callback.
   func soon(_ work: @escaping () -> Void) {
-    self.loop.schedule(at: ProcessClock.now, work)
+    self.loop.schedule(at: self.loop.clock.now, work)
   }
 }

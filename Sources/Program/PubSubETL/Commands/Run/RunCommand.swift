@@ -35,10 +35,12 @@ struct RunCommand: AsyncParsableCommand {
 
   func validate() throws { try self.dryRun.check(with: self.options) }
 
-  func run() async throws {
+  func run(_ clockOfRun: ClockOfRun) async throws {
     let configuration = try self.options.pipeline.loadOrExit()
-    if let refusal = RehearsalClock.join(for: configuration.source.org) {
-      StandardStream.error.write(PrintableText(line: refusal, hiding: configuration.secrets))
+    do throws(ClockRefusal) {
+      ProcessClock.goBy(try clockOfRun(OrgPlaces(configuration.source.org)))
+    } catch {
+      StandardStream.error.write(PrintableText(line: error.message, hiding: configuration.secrets))
       throw ExitCode.usage.error
     }
     let code =

@@ -17,7 +17,7 @@ final class RunLog {
   private let progress: LiveProgress?
   private let follows: Bool
   private let endpoint: String
-  private let clock = ProcessClock()
+  private let clock = ProcessClock.process
   private var notices = RetryNotices()
   /// The retries so far.
   private(set) var retries = RetryLedger()

@@ -1,5 +1,4 @@
 internal import CSystem
-internal import Clocks
 internal import Glibc
 
 /// Tells whether every thread of this process sleeps, and whether it has slept since an earlier look.
@@ -8,11 +7,11 @@ internal import Glibc
 /// `/proc/self/task`, and asks each socket of an event loop whether bytes wait in it. Equal marks of two looks prove that no
 /// thread ran in between: a thread that runs has to be switched in. What was true of the process at any instant
 /// between the two looks was therefore true at all of them.
-package enum Quiescence {
-  /// A mark of all threads; nil when one of them runs or waits for a disk, when bytes are on their way, or
-  /// while the process waits for something outside the served time.
-  package static func sample() -> [UInt64]? {
-    guard !ProcessClock.waitsForOthers else { return nil }
+enum Quiescence {
+  /// A mark of all threads; nil when one of them runs or waits for a disk, or when bytes are on their way.
+  ///
+  /// - Parameter sockets: of event loops; asked for after the threads.
+  static func sample(sockets: () -> Set<Int32>) -> [UInt64]? {
     let own = UInt64(c_gettid())
     guard var threads = Self.names(in: "/proc/self/task") else { return nil }
     threads.sort()
@@ -24,14 +23,13 @@ package enum Quiescence {
       else { return nil }
       mark += [thread, voluntary, involuntary]
     }
-    guard !Self.hasBytesInSockets(), !ProcessClock.waitsForOthers else { return nil }
-    return mark
+    return Self.holdBytes(sockets()) ? nil : mark
   }
 
   /// Bytes that have arrived and are not read, or were sent and have not arrived. Only in sockets of event
   /// loops: whoever blocks in another waits for others.
-  private static func hasBytesInSockets() -> Bool {
-    Deadlines.descriptors.contains { descriptor in
+  private static func holdBytes(_ sockets: Set<Int32>) -> Bool {
+    sockets.contains { descriptor in
       var count: Int32 = 0
       // Fails for sockets that listen and for signals, which hold no bytes.
       if ioctl(descriptor, UInt(FIONREAD), &count) == 0, count > 0 { return true }

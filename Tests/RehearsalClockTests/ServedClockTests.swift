@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import EventLoop
+@testable import RehearsalClock
 
 @Suite("A clock served by a simulator")
 struct ServedClockTests {
@@ -46,21 +47,58 @@ struct ServedClockTests {
 
   @Test("A process that waits for another one does not count as quiet")
   func waitsForOthers() {
-    ProcessClock.waitingForOthers {
-      #expect(ProcessClock.waitsForOthers)
-      #expect(Quiescence.sample() == nil)
+    let served = ServedClock(wallShift: 0)
+    ProcessClock(served).waitingForOthers {
+      #expect(served.quietMark() == nil)
     }
   }
 
-  @Test("Without a served clock, no time is skipped")
-  func unserved() async throws {
-    #expect(!ProcessClock.isServed)
-    #expect(ProcessClock.skippedTime == .zero)
-    #expect(ProcessClock.wallOffset == 0)
-    try await ProcessClock.sleep(for: .milliseconds(1))
-    let sleeper = Task { try await ProcessClock.sleep(for: .seconds(3600)) }
+  @Test("A sleep ends by its time or by cancellation", arguments: [true, false])
+  func sleeps(isServed: Bool) async throws {
+    let clock = isServed ? ProcessClock(ServedClock(wallShift: 0)) : ProcessClock()
+    #expect(clock.skipped == .zero)
+    try await clock.sleep(for: .milliseconds(1))
+    let sleeper = Task { try await clock.sleep(for: .seconds(3600)) }
     sleeper.cancel()
     await #expect(throws: CancellationError.self) { try await sleeper.value }
+  }
+
+  @Test("Skipped time passes for the wall clock, for timers and for sleeps")
+  func skips() async throws {
+    let served = ServedClock(wallShift: 86_400_000)
+    let clock = ProcessClock(served)
+    let (before, wallBefore) = (clock.now, clock.wallTime)
+    #expect(wallBefore - ProcessClock().wallTime >= 86_390_000)
+    let loop = try EventLoop(name: "timers", clock: clock)
+    await withCheckedContinuation { continuation in
+      loop.execute {
+        loop.schedule(at: before + .seconds(3600)) { continuation.resume() }
+        served.skip(milliseconds: 3_600_000)
+      }
+    }
+    let sleeper = Task { try await clock.sleep(until: before + .seconds(7200)) }
+    // The loop of the sleeper announces its deadline; without one, nothing would be left to skip.
+    while served.millisecondsToDeadline == nil { await Task.yield() }
+    served.skip(milliseconds: 3_600_000)
+    try await sleeper.value
+    #expect(clock.now - before >= .seconds(7200))
+    #expect(clock.wallTime - wallBefore >= 7_200_000)
+    #expect(clock.skipped == .seconds(7200))
+  }
+
+  @Test("Nothing outside the simulator knows the clock that it serves, or reads the state of threads")
+  func productIsFree() throws {
+    let sources = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "../../Sources").standardizedFileURL
+    let files = FileManager.default.enumerator(atPath: sources.path)?.compactMap { $0 as? String }
+    let checked = (files ?? []).filter { $0.hasSuffix(".swift") && !$0.hasPrefix("Simulator/") }
+    #expect(checked.count > 100)
+    for file in checked {
+      let text = try String(contentsOf: sources.appending(path: file), encoding: .utf8)
+      for word in [ServedClock.variable, "/proc/self/task", "ServedClock", "RehearsalClock"] {
+        #expect(!text.contains(word), "\(file) names \(word)")
+      }
+    }
   }
 
   /// A place that asks the machine would not see what was skipped: it would wait, or spin, in real time.
@@ -69,7 +107,7 @@ struct ServedClockTests {
     // libcurl measures stalls in real time, during which nothing is skipped; the runtime's timers
     // are set up by a real one; a rehearsal notices in real time that the program is stuck.
     let exempt = [
-      "ProcessClock.swift", "ProcessClock+Sleep.swift", "CurlTransfer.swift",
+      "ProcessClock.swift", "ServedClock.swift", "CurlTransfer.swift",
       "RuntimeDescriptors.swift", "ExporterRun.swift",
     ]
     let sources = URL(filePath: #filePath).deletingLastPathComponent()
