@@ -86,7 +86,7 @@ struct ServedClockTests {
     #expect(clock.skipped == .seconds(7200))
   }
 
-  @Test("Nothing outside the simulator knows the clock that it serves, or reads the state of threads")
+  @Test("Nothing outside the simulator knows the served clock, or reads the state of threads")
   func productIsFree() throws {
     let sources = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "../../Sources").standardizedFileURL

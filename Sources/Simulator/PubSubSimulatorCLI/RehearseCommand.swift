@@ -30,7 +30,8 @@ struct RehearseCommand: AsyncParsableCommand {
   var databaseURL: String?
   @Option(help: "JSON file of faults, quotas and hidden fields, in addition to the incidents.")
   var faults: String?
-  @Option(help: "The exporter, which must obey a served clock; default: pubsub-etl-rehearsal in this program's directory.")
+  @Option(
+    help: "The exporter; default: pubsub-etl-rehearsal in this program's directory.")
   var program: String?
   @Option(help: "Keeps output, state and truth in this new directory; default: they are removed.")
   var work: String?

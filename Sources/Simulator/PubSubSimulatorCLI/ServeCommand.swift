@@ -69,7 +69,7 @@ struct ServeCommand: AsyncParsableCommand {
   var delivered: String?
   @Flag(
     help:
-      "Serves the time to pubsub-etl-rehearsal, which finds it by PUBSUB_ETL_CLOCK: idle waits are skipped.")
+      "Serves the time to pubsub-etl-rehearsal (PUBSUB_ETL_CLOCK): idle waits are skipped.")
   var clock = false
   @OptionGroup(title: "Logins")
   var logins: LoginOptions
@@ -118,7 +118,9 @@ struct ServeCommand: AsyncParsableCommand {
     let script = try self.faults.map { try FaultScript(contentsOf: $0) }
     var configuration = self.simulator()
     script?.set(&configuration)
-    let server = try SimulatorServer(configuration: configuration, servesClock: self.clock) { error in
+    let server = try SimulatorServer(
+      configuration: configuration, servesClock: self.clock
+    ) { error in
       FileHandle.standardError.write(Data("pubsub-simulator: \(error)\n".utf8))
       Foundation.exit(74)
     }

@@ -26,13 +26,13 @@ enum RehearsedExporter {
     }
     guard org.isEndpointLocal else {
       throw ClockRefusal(
-        message: "\(ServedClock.variable) is for rehearsals, and source.org.endpoint is not a loopback "
-          + "address" + Self.remedy)
+        message: "\(ServedClock.variable) is for rehearsals, and source.org.endpoint is not a "
+          + "loopback address" + Self.remedy)
     }
     guard org.isLoginLocal else {
       throw ClockRefusal(
-        message: "\(ServedClock.variable) is for rehearsals, and the login of source.org.auth is not at "
-          + "a loopback address" + Self.remedy)
+        message: "\(ServedClock.variable) is for rehearsals, and the login of source.org.auth is "
+          + "not at a loopback address" + Self.remedy)
     }
     do throws(ServedClock.Failure) {
       return ProcessClock(try ServedClock.join(port: port))
