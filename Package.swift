@@ -136,7 +136,7 @@ let package = Package(
     // Schemas by the IDs that the service gives them, in memory and in files.
     target(
       "SchemaStore", in: .salesforce,
-      ["Bytes", "JSON", "EventLoop", "Cryptography", "DurableFiles", "Avro"]),
+      ["Clocks", "Bytes", "JSON", "EventLoop", "Cryptography", "DurableFiles", "Avro"]),
     target(
       "SalesforcePubSub", in: .salesforce,
       [
@@ -150,7 +150,7 @@ let package = Package(
     target(
       "Pipeline", in: .pipeline, ["Clocks", "Bytes", "JSON", "Cryptography", "CEL", "EventLoop"]),
     // Where a run stands, on disk.
-    target("Checkpoint", in: .pipeline, ["Bytes", "JSON", "DurableFiles", "Pipeline"]),
+    target("Checkpoint", in: .pipeline, ["Clocks", "Bytes", "JSON", "DurableFiles", "Pipeline"]),
     // MARK: Connectors: sources and sinks.
     target(
       "PubSubSource", in: .connectors,

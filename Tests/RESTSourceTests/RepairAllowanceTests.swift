@@ -8,13 +8,13 @@ import Testing
     var options = SnapshotReader.Options()
     options.maxRepairCalls = maxCalls
     options.repairCallsMade = made
-    return RepairAllowance(options)
+    return RepairAllowance(options, from: .now)
   }
 
   /// How many calls are allowed until one is refused.
   private func count(_ allowance: RepairAllowance, _ usage: RESTClient.Usage?) -> Int {
     for number in 0..<10_000 {
-      do { try allowance.take(usage: usage) } catch { return number }
+      do { try allowance.take(usage: usage, now: .now) } catch { return number }
     }
     return 10_000
   }

@@ -68,3 +68,7 @@ public struct ProcessClock: Sendable {
     return try body()
   }
 }
+
+extension ProcessClock: Equatable {
+  public static func == (left: Self, right: Self) -> Bool { left.service === right.service }
+}

@@ -1,4 +1,4 @@
-internal import Clocks
+package import Clocks
 
 /// Elements on their way from several tasks to one, in order of arrival.
 ///
@@ -31,10 +31,16 @@ package final class SignalQueue<Element: Sendable>: Sendable {
   }
 
   private let limit: Int
+  private let clock: ProcessClock
   private let state = Lock(State())
 
-  /// - Parameter limit: sum of the weights above which senders wait.
-  package init(limit: Int) { self.limit = limit }
+  /// - Parameters:
+  ///   - limit: sum of the weights above which senders wait.
+  ///   - clock: of the deadlines.
+  package init(limit: Int, clock: ProcessClock = .process) {
+    self.limit = limit
+    self.clock = clock
+  }
 
   /// Whether the total is within the limit.
   package var hasRoom: Bool { self.state.withLock { $0.weight <= self.limit } }
@@ -94,8 +100,8 @@ package final class SignalQueue<Element: Sendable>: Sendable {
       state.nextID += 1
       return state.nextID
     }
-    let timer = Task { [weak self] in
-      try? await ProcessClock.sleep(until: deadline)
+    let timer = Task { [weak self, clock] in
+      try? await clock.sleep(until: deadline)
       self?.giveUp(id)
     }
     defer { timer.cancel() }

@@ -1,4 +1,5 @@
 internal import Bytes
+public import Clocks
 public import Cryptography
 internal import DurableFiles
 public import JSON
@@ -56,12 +57,12 @@ public final class DeadLetterFile: DeadLetterStore {
   ///   - acceptsMissing: continues without missing letters in progress.
   public convenience init(
     directory: String, pipeline: String, org: String, payload: Payload = .full,
-    acceptsMissing: Bool = false
+    acceptsMissing: Bool = false, clock: ProcessClock = .process
   ) {
     self.init(
       directory: directory, pipeline: pipeline, org: org, payload: payload,
       acceptsMissing: acceptsMissing,
-      fileSystem: SystemFileSystem(), clock: .system)
+      fileSystem: SystemFileSystem(), clock: SinkClock(clock))
   }
 
   init(

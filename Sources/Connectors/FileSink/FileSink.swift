@@ -55,13 +55,14 @@ public final class FileSink: CheckpointedSink {
       FilePermissions(mode: $0.mode, groupID: $0.groupID)
     }
     self.init(
-      configuration, fileSystem: SystemFileSystem(permissions: permissions), clock: .system)
+      configuration, fileSystem: SystemFileSystem(permissions: permissions), 
+      clock: SinkClock(configuration.clock))
   }
 
   init(_ configuration: FileSinkConfiguration, fileSystem: any FileSystem, clock: SinkClock) {
     self.configuration = configuration
     self.clock = clock
-    self.instants = InstantClock(reading: clock.utcMilliseconds(), readAt: ProcessClock.now)
+    self.instants = InstantClock(reading: clock.utcMilliseconds(), readAt: configuration.clock.now)
     self.store = SegmentStore(
       directory: configuration.directory, kind: .records,
       identity: SegmentIdentity(pipeline: configuration.pipeline, org: configuration.org),

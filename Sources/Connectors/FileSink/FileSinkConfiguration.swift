@@ -1,3 +1,5 @@
+package import Clocks
+
 /// The configuration of a files sink.
 public struct FileSinkConfiguration: Sendable, Equatable {
   /// When a file is finished and the next one begins.
@@ -71,6 +73,7 @@ public struct FileSinkConfiguration: Sendable, Equatable {
   public var acceptsMissing: Bool
   /// nil means 0640 and 0750, reduced by the umask.
   public var permissions: Permissions?
+  package var clock = ProcessClock.process
 
   public init(
     name: String = "files", directory: String, compressionLevel: Int = 1,

@@ -1,4 +1,3 @@
-internal import Bytes
 internal import CSystem
 internal import Clocks
 internal import Glibc
@@ -11,11 +10,16 @@ struct SinkClock: Sendable {
   /// Milliseconds since 1970, for export dates.
   var utcMilliseconds: @Sendable () -> Int64
 
-  static let system = SinkClock(
-    monotonic: {
-      var time = timespec()
-      clock_gettime(CLOCK_MONOTONIC, &time)
-      return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec) + ProcessClock.skippedTime
-    },
-    utcMilliseconds: { UTCTime.now() })
+}
+
+extension SinkClock {
+  init(_ clock: ProcessClock) {
+    self.init(
+      monotonic: {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec) + clock.skipped
+      },
+      utcMilliseconds: { clock.wallTime })
+  }
 }

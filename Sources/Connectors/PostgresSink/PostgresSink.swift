@@ -89,7 +89,7 @@ package final class PostgresSink: Store {
   var completeThrough: Int64?
   /// Positions to be stored, JSON text.
   var topics = "{}"
-  private var renewedAt = ProcessClock.now
+  private var renewedAt: ContinuousClock.Instant
   /// What is known about the fields of objects, by object.
   var knownFields: [String: KnownFields] = [:]
   /// By `ReadPass.key`; empty unless records are read.
@@ -131,6 +131,7 @@ package final class PostgresSink: Store {
   ) throws {
     self.name = name
     self.configuration = configuration
+    self.renewedAt = configuration.connection.clock.now
     self.catalog = TableCatalog(
       configuration,
       feeder: TableFeeder(pipeline: pipeline, sink: name, topics: topics, takesOver: takesOver))
@@ -311,13 +312,15 @@ package final class PostgresSink: Store {
     try? self.checkpoint.release(over: self.connection)
   }
 
-  package var isDue: Bool { ProcessClock.now - self.renewedAt > .seconds(20) }
+  var now: ContinuousClock.Instant { self.configuration.connection.clock.now }
+
+  package var isDue: Bool { self.now - self.renewedAt > .seconds(20) }
 
   package func renewLease() throws {
     guard self.connection.isConnected, self.connection.transactionStatus == .idle else { return }
     // A failure shows at the next commit, not whether it is permanent.
     try? self.checkpoint.renew(over: self.connection)
-    self.renewedAt = ProcessClock.now
+    self.renewedAt = self.now
     self.updateDueViews()
   }
 
@@ -357,7 +360,8 @@ package final class PostgresSink: Store {
       self.catalog.currentSchemas[rows.entity] = nil
     }
     // Other times are wrong and say nothing about the progress of the tables.
-    let plausible = FedTables.plausibleCommits(latest: batch.latestCommit)
+    let plausible = FedTables.plausibleCommits(
+      latest: batch.latestCommit, clock: self.configuration.connection.clock)
     for index in batch.events.indices {
       let event = batch.events[index]
       if let time = event.commitTimestamp, plausible.contains(time) { rows.note(commit: time) }
@@ -516,7 +520,7 @@ package final class PostgresSink: Store {
     self.isCommitInDoubt = false
     self.checkpoint.committed(topics: self.topics)
     self.isReconnected = false
-    self.renewedAt = ProcessClock.now
+    self.renewedAt = self.now
   }
 }
 

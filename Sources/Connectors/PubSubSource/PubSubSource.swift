@@ -12,8 +12,8 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
 
   public let topics: [SourceTopic]
   private let options: PubSubSourceOptions
-  private let signals = SignalQueue<SourceSignal<PubSubResponse>>(
-    limit: PubSubSourceOptions.readAheadBytes)
+  private let clock: ProcessClock
+  private let signals: SignalQueue<SourceSignal<PubSubResponse>>
   private let streams: [TopicStream<Transport>]
   /// Makes the calls of the only topic; nil for `Subscribe`.
   private let managed: ManagedStream<Transport>?
@@ -32,20 +32,25 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   ) {
     self.topics = topics
     self.options = options
+    let clock = client.clock
+    self.clock = clock
+    self.signals = SignalQueue(limit: PubSubSourceOptions.readAheadBytes, clock: clock)
     self.decoders = topics.map { _ in TopicDecoders() }
     let library = SchemaLibrary(
       maxByteCount: options.maxSchemaByteCount, cache: options.schemaCache,
       onUnexpectedID: options.onUnexpectedSchemaID)
     let schemas = SchemaResolver(
       library: library,
-      fetcher: SchemaFetcher(client: client, credentials: credentials, options: options),
+      fetcher: SchemaFetcher(
+        client: client, credentials: credentials, options: options, clock: StreamClock(clock)),
       maxByteCount: options.maxSchemaByteCount)
     self.schemas = schemas
     self.streams = topics.enumerated().map { [signals] index, topic in
       TopicStream(
         index: index, topic: topic.name, client: client, credentials: credentials,
         schemas: schemas, options: options,
-        maxEvents: options.allowance(ofTopic: index, among: topics.count), signals: signals)
+        maxEvents: options.allowance(ofTopic: index, among: topics.count), signals: signals,
+        clock: StreamClock(clock))
     }
     self.managed = options.managed.map { [streams] in ManagedStream($0, of: streams[0]) }
     (self.openings, self.openingsSink) = AsyncStream.makeStream()
@@ -107,11 +112,11 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     guard let managed = self.managed else { return }
     self.stop()
     managed.finish()
-    let deadline = ProcessClock.now + Self.finishingTime
-    while case let now = ProcessClock.now, now < deadline, !managed.isDone {
+    let deadline = self.clock.now + Self.finishingTime
+    while case let now = self.clock.now, now < deadline, !managed.isDone {
       // The only error is cancellation, which ends the streams as well.
-      try? await ProcessClock.sleep(
-        until: ProcessClock.nextLook(from: now, after: .milliseconds(20)))
+      try? await self.clock.sleep(
+        until: self.clock.nextLook(from: now, after: .milliseconds(20)))
       if Task.isCancelled { return }
     }
   }
@@ -186,12 +191,12 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     receivedAt: ContinuousClock.Instant
   ) async {
     let id = response.view.string(response.view.events[index].schemaID)
-    guard self.renewals.begin(id, receivedAt: receivedAt, now: ProcessClock.now) else { return }
+    guard self.renewals.begin(id, receivedAt: receivedAt, now: self.clock.now) else { return }
     let schemas = self.schemas
     let renewed = await withTaskGroup(of: ResolvedSchema?.self) { group in
       group.addTask { try? await schemas.fetch(id) { _, _ in } }
-      group.addTask {
-        try? await ProcessClock.sleep(for: Self.renewalTime)
+      group.addTask { [clock] in
+        try? await clock.sleep(for: Self.renewalTime)
         return nil
       }
       defer { group.cancelAll() }

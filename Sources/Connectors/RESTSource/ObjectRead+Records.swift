@@ -36,13 +36,13 @@ extension ObjectRead {
   ) async throws -> (RecordBatch, missing: [String]) {
     guard !ids.isEmpty else {
       let empty = self.makeBatch()
-      empty.readAt = ProcessClock.now
+      empty.readAt = self.client.clock.now
       return (empty, [])
     }
     let plan = SnapshotPlan(
       self.layout, try await self.attempting { try await self.client.describe(self.entity) },
       isRead: self.reads)
-    let readAt = ProcessClock.now
+    let readAt = self.client.clock.now
     let records = try await self.records(ids, plan.fields)
     var batch = ReadBatch(self, plan, number: 0, readAt: readAt)
     var missing: [String] = []
@@ -120,14 +120,14 @@ extension ObjectRead {
     var delay = Duration.seconds(1)
     for _ in 1..<Self.maxAttempts {
       do {
-        try self.allowance.take(usage: self.client.usage)
+        try self.allowance.take(usage: self.client.usage, now: self.client.clock.now)
         return try await body()
       } catch let error as RESTError where error.disposition == .retry {
-        try await ProcessClock.sleep(for: delay)
+        try await self.client.clock.sleep(for: delay)
         delay *= 2
       }
     }
-    try self.allowance.take(usage: self.client.usage)
+    try self.allowance.take(usage: self.client.usage, now: self.client.clock.now)
     return try await body()
   }
 }

@@ -88,7 +88,7 @@ struct ObjectRead: Sendable {
         return
       } catch {
         let failure = error as? RESTError ?? RESTError(.stop, "\(error)")
-        let now = ProcessClock.now
+        let now = self.client.clock.now
         guard let delay = Self.answer(to: failure, &progress, at: now) else {
           var reason = SourceFailure(failure, entity: self.entity)
           if failure.disposition == .retry {
@@ -99,7 +99,7 @@ struct ObjectRead: Sendable {
         if delay > .zero {
           let reason = SourceFailure(failure, entity: self.entity)
           await self.send(.retrying(object: self.object, reason, delay: delay), weight: 0)
-          try? await ProcessClock.sleep(for: delay)
+          try? await self.client.clock.sleep(for: delay)
         }
       }
     }
@@ -174,7 +174,7 @@ struct ObjectRead: Sendable {
   ) async throws {
     if pass.job == nil {
       locators.removeAll()
-      let now = ProcessClock.now
+      let now = self.client.clock.now
       let job = try await self.client.createJob(statement)
       pass.job = job.id
       pass.state = .reading
@@ -239,7 +239,7 @@ struct ObjectRead: Sendable {
   /// Waits until the job is complete.
   private func ended(_ id: String) async throws -> BulkJob {
     var delay = Duration.milliseconds(500)
-    var wait = JobWait(self.options, at: ProcessClock.now)
+    var wait = JobWait(self.options, at: self.client.clock.now)
     while true {
       let job = try await self.client.job(id)
       switch job.state {
@@ -253,7 +253,7 @@ struct ObjectRead: Sendable {
         await self.send(
           .underWay(object: self.object, job: id, recordCount: job.recordCount), weight: 0)
       }
-      switch wait.saw(job, at: ProcessClock.now) {
+      switch wait.saw(job, at: self.client.clock.now) {
       case .wait: break
       case .report(let time):
         await self.send(
@@ -271,7 +271,7 @@ struct ObjectRead: Sendable {
             + "progress for \(time.components.seconds / 60) min; look at it under Bulk Data Load Jobs "
             + "in Setup")
       }
-      try await ProcessClock.sleep(for: delay)
+      try await self.client.clock.sleep(for: delay)
       delay = min(delay * 2, .seconds(30))
     }
   }
@@ -333,7 +333,7 @@ struct ObjectRead: Sendable {
     } else {
       pass.forgetJob()
       locators.removeAll()
-      let now = ProcessClock.now
+      let now = self.client.clock.now
       page = try await self.client.query(statement)
       pass.job = Self.makePagesJob(isByID: pieces > 0)
       pass.state = .reading

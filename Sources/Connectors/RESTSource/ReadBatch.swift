@@ -26,7 +26,7 @@ struct ReadBatch {
   private(set) var rowCount = 0
 
   init(_ read: ObjectRead, _ plan: SnapshotPlan, _ pass: ReadPass) {
-    self.init(read, plan, number: pass.number, readAt: pass.requestedAt ?? ProcessClock.now)
+    self.init(read, plan, number: pass.number, readAt: pass.requestedAt ?? read.client.clock.now)
   }
 
   /// - Parameter number: the number of the pass; 0 for records that belong to none.

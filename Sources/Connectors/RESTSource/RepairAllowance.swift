@@ -21,10 +21,10 @@ final class RepairAllowance: Sendable {
   private static let fewestRequests = 5000
   private static let day = Duration.seconds(24 * 3600)
 
-  init(_ options: SnapshotReader.Options) {
+  init(_ options: SnapshotReader.Options, from now: ContinuousClock.Instant) {
     self.maxCalls = options.maxRepairCalls
     self.reserve = options.reserve
-    self.state = Lock(State(made: options.repairCallsMade, dayEnds: ProcessClock.now + Self.day))
+    self.state = Lock(State(made: options.repairCallsMade, dayEnds: now + Self.day))
   }
 
   /// Counts a call that is about to be made.
@@ -32,7 +32,7 @@ final class RepairAllowance: Sendable {
   /// - Parameter usage: the org's API usage in the newest response; nil before the first.
   /// - Throws: `RESTError` (quota) if the call must not be made.
   func take(
-    usage: RESTClient.Usage?, now: ContinuousClock.Instant = ProcessClock.now
+    usage: RESTClient.Usage?, now: ContinuousClock.Instant
   ) throws(RESTError) {
     if let usage, Double(usage.used) >= Double(usage.limit) * (1 - self.reserve) {
       throw RESTError(

@@ -41,7 +41,7 @@ public final class SnapshotReader: RecordReader {
   }
 
   public let objects: [ReadObject]
-  private let signals = SignalQueue<SnapshotDelivery>(limit: 3)
+  private let signals: SignalQueue<SnapshotDelivery>
   private let batches = BatchPool()
   private let client: RESTClient
   private let options: Options
@@ -56,6 +56,7 @@ public final class SnapshotReader: RecordReader {
   ) {
     self.objects = objects
     self.client = client
+    self.signals = SignalQueue(limit: 3, clock: client.clock)
     self.options = options
     self.wake = wake
     (self.begun, self.begunSink) = AsyncStream.makeStream()
@@ -76,7 +77,7 @@ public final class SnapshotReader: RecordReader {
   /// Reads the records. Run this alongside the runner, and cancel it afterwards.
   public var background: @Sendable () async -> Void {
     { [begun, objects, client, options, batches, signals, wake] in
-      let allowance = RepairAllowance(options)
+      let allowance = RepairAllowance(options, from: client.clock.now)
       await withDiscardingTaskGroup { group in
         let places = AsyncStream<Void>.makeStream()
         for _ in 0..<max(1, options.concurrency) { places.continuation.yield() }

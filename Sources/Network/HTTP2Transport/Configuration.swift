@@ -1,3 +1,4 @@
+package import Clocks
 internal import TLSStream
 
 extension HTTP2ClientTransport {
@@ -27,6 +28,8 @@ extension HTTP2ClientTransport {
     public var backoff = Backoff()
     /// Sent as `user-agent`, to a proxy too.
     public var userAgent = "pubsub-etl"
+    /// The time of keepalives and pauses.
+    package var clock = ProcessClock.process
     /// Name service; replaced in tests.
     var resolver: SocketAddress.Resolver = { host, port throws(TLSError) in
       try SocketAddress.resolve(host: host, port: port)

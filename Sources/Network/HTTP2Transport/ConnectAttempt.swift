@@ -86,7 +86,7 @@ final class ConnectAttempt: @unchecked Sendable {
 
   private func continueRace() {
     while self.completion != nil {
-      switch self.race.step(now: ProcessClock.now) {
+      switch self.race.step(now: self.loop.clock.now) {
       case .connect(let index): self.connect(index)
       case .waitUntil(let next):
         if let timer = self.raceTimer { self.loop.cancel(timer) }

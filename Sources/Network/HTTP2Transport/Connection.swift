@@ -52,7 +52,7 @@ final class Connection: @unchecked Sendable {
   // MARK: Connecting
 
   func start() {
-    let deadline = ProcessClock.now + self.configuration.connectTimeout
+    let deadline = self.loop.clock.now + self.configuration.connectTimeout
     let attempt = ConnectAttempt(
       loop: self.loop, configuration: self.configuration, tls: self.connections.tls,
       deadline: deadline
@@ -99,7 +99,7 @@ final class Connection: @unchecked Sendable {
     let keepalive = Keepalive(
       interval: self.connections.keepalivePace.interval,
       timeout: self.configuration.keepalive.timeout,
-      now: ProcessClock.now, jitter: .random(in: 0...1))
+      now: self.loop.clock.now, jitter: .random(in: 0...1))
     self.keepalive = keepalive
     self.checkKeepalive(at: keepalive.firstCheck)
     self.connections.connected(self)
@@ -111,7 +111,7 @@ final class Connection: @unchecked Sendable {
 
   private func keepaliveFired() {
     guard case .ready = self.phase else { return }
-    switch self.keepalive?.timerFired(now: ProcessClock.now, hasStreams: !self.streams.isEmpty) {
+    switch self.keepalive?.timerFired(now: self.loop.clock.now, hasStreams: !self.streams.isEmpty) {
     case .wait(let deadline): self.checkKeepalive(at: deadline)
     case .ping(let nextCheck):
       self.checkKeepalive(at: nextCheck)
@@ -295,7 +295,7 @@ final class Connection: @unchecked Sendable {
   }
 
   private func received(_ bytes: UnsafeRawBufferPointer) {
-    self.keepalive?.received(now: ProcessClock.now)
+    self.keepalive?.received(now: self.loop.clock.now)
     if let problem = self.preface.receive(bytes) {
       self.end(
         self.connections.tls == nil

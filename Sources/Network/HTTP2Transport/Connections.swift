@@ -43,7 +43,7 @@ final class Connections: @unchecked Sendable {
     }
     self.keepalivePace = KeepalivePace(interval: configuration.keepalive.interval)
     self.machine = ConnectionStateMachine(backoff: configuration.backoff)
-    self.loop = try EventLoop(name: "http2")
+    self.loop = try EventLoop(name: "http2", clock: configuration.clock)
   }
 
   /// Runs `work` on the loop. From any thread.
@@ -148,7 +148,7 @@ final class Connections: @unchecked Sendable {
 
   private func serveWaiting() {
     guard !self.waiting.isEmpty, !self.isKilled else { return }
-    switch self.machine.streamWanted(now: ProcessClock.now) {
+    switch self.machine.streamWanted(now: self.loop.clock.now) {
     case .wait: return
     case .waitUntil(let deadline):
       guard self.backoffTimer == nil else { return }
@@ -186,7 +186,7 @@ final class Connections: @unchecked Sendable {
   func connectFailed(_ connection: Connection, _ error: TLSError) {
     guard connection === self.current else { return }
     self.current = nil
-    self.machine.connectFailed(now: ProcessClock.now, jitter: .random(in: -1...1))
+    self.machine.connectFailed(now: self.loop.clock.now, jitter: .random(in: -1...1))
     let failure = RPCError.connectFailed(self.configuration.endpoint, error)
     for stream in self.takeWaiting() {
       if stream.waitsForReady, !error.needsIntervention {
@@ -203,7 +203,7 @@ final class Connections: @unchecked Sendable {
     guard connection === self.current else { return }
     self.current = nil
     self.draining.append(connection)
-    self.machine.connectionGone(now: ProcessClock.now, jitter: .random(in: -1...1))
+    self.machine.connectionGone(now: self.loop.clock.now, jitter: .random(in: -1...1))
     self.serveWaiting()
   }
 
@@ -211,7 +211,7 @@ final class Connections: @unchecked Sendable {
     self.draining.removeAll { $0 === connection }
     guard connection === self.current else { return }
     self.current = nil
-    self.machine.connectionGone(now: ProcessClock.now, jitter: .random(in: -1...1))
+    self.machine.connectionGone(now: self.loop.clock.now, jitter: .random(in: -1...1))
     self.serveWaiting()
   }
 }

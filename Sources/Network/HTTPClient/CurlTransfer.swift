@@ -97,7 +97,7 @@ final class CurlTransfer: @unchecked Sendable {
         start: SuspendingClock.now)
     }
 
-    let result = ProcessClock.waitingForOthers { curl_easy_perform(handle) }
+    let result = self.configuration.clock.waitingForOthers { curl_easy_perform(handle) }
     if let failure = self.failure { throw failure }
     if result == CURLE_ABORTED_BY_CALLBACK { throw CancellationError() }
     guard result == CURLE_OK else {
@@ -177,7 +177,7 @@ final class CurlTransfer: @unchecked Sendable {
     let start = SuspendingClock.now
     do {
       // A consumer that is slow is one of us.
-      try ProcessClock.waitingForOurselves { try self.receiver.take(body: bytes) }
+      try self.configuration.clock.waitingForOurselves { try self.receiver.take(body: bytes) }
     } catch {
       self.failure = error
       return false

@@ -1,3 +1,4 @@
+package import Clocks
 internal import EventLoop
 
 /// HTTPS requests: logins and REST.
@@ -25,6 +26,8 @@ public final class HTTPClient: Sendable {
     public var userAgent: String
     /// Receives each exchange when it has ended. Called from any thread; must not block.
     public var onExchange: (@Sendable (HTTPExchange) -> Void)?
+    /// The time that whoever uses the client goes by.
+    package var clock = ProcessClock.process
 
     public init(
       caFile: String? = nil, connectTimeout: Duration = .seconds(15),
@@ -81,6 +84,7 @@ public final class HTTPClient: Sendable {
   }
 
   private let configuration: Configuration
+  package var clock: ProcessClock { self.configuration.clock }
   private let trust: CertificatePaths
 
   public init(_ configuration: Configuration = Configuration()) {

@@ -23,14 +23,17 @@ extension PostgresConnection {
     // Before anything is printed: the default processor writes to standard error.
     PQsetNoticeReceiver(connection, { _, _ in }, nil)
     PQsetErrorVerbosity(connection, PQERRORS_VERBOSE)
-    let began = ProcessClock.now
+    let began = configuration.clock.now
     let deadline = began + Self.timeout(of: connection, configuration)
     var limit = AnswerLimit(PQsocket(connection))
     // Starts as if libpq had asked to write (manual, PQconnectPoll).
     var wanted = Int16(POLLOUT)
     if PQstatus(connection) == CONNECTION_BAD { throw Self.refusal(connection) }
     polling: while true {
-      guard Self.poll(PQsocket(connection), wanted, by: deadline, givesUp: givesUp) != nil else {
+      guard
+        Self.poll(
+          PQsocket(connection), wanted, by: deadline, configuration.clock, givesUp: givesUp) != nil
+      else {
         throw .connectionLost(
           "no connection to \(Self.place(connection)) in time; check that the server is running",
           since: began)
@@ -180,12 +183,12 @@ extension PostgresConnection {
   /// `givesUp`.
   static func poll(
     _ socket: Int32, _ events: Int16, by deadline: ContinuousClock.Instant?,
-    givesUp: (() -> Bool)?
+    _ clock: ProcessClock, givesUp: (() -> Bool)?
   ) -> Int16? {
     while true {
       var milliseconds: Int32 = givesUp == nil ? 3_600_000 : 200
       if let deadline {
-        let left = (deadline - ProcessClock.now).components
+        let left = (deadline - clock.now).components
         guard left.seconds >= 0, left.attoseconds >= 0 else { return nil }
         // Rounded up, so that the last wait is not a busy one.
         milliseconds = Int32(
@@ -194,7 +197,7 @@ extension PostgresConnection {
         )
       }
       var descriptor = pollfd(fd: socket, events: events, revents: 0)
-      let count = ProcessClock.waitingForOthers { Glibc.poll(&descriptor, 1, milliseconds) }
+      let count = clock.waitingForOthers { Glibc.poll(&descriptor, 1, milliseconds) }
       if count > 0 { return descriptor.revents }
       // What poll itself refuses, libpq reports when it uses the socket.
       if count < 0, errno != EINTR { return 0 }

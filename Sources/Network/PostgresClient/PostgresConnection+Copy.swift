@@ -22,7 +22,7 @@ extension PostgresConnection {
     precondition(self.copyUnderWay == nil, "a COPY is under way")
     try self.start("COPY") { PQsendQuery(self.connection, sql) }
     try self.awaitCopyIn(sql)
-    self.copyUnderWay = CopyUnderWay(statement: sql, trailer: trailer, startedAt: ProcessClock.now)
+    self.copyUnderWay = CopyUnderWay(statement: sql, trailer: trailer, startedAt: self.configuration.clock.now)
   }
 
   /// True when the COPY under way takes more data of this statement. Not when it is old: the
@@ -30,7 +30,7 @@ extension PostgresConnection {
   package func isTakingCopy(_ sql: String) -> Bool {
     guard let copy = self.copyUnderWay, !copy.isEnded, copy.statement == sql else { return false }
     let timeout = self.configuration.statementTimeout
-    return timeout == .zero || ProcessClock.now - copy.startedAt < timeout / 4
+    return timeout == .zero || self.configuration.clock.now - copy.startedAt < timeout / 4
   }
 
   /// Data are best sent in chunks of some kilobytes.

@@ -21,7 +21,7 @@ package final class PostgresConnection {
   /// Given up: the server was silent for too long.
   private var isAbandoned = false
   /// The last sign of life: an answer, or what a statement waits for since.
-  private var heardAt = ProcessClock.now
+  private var heardAt: ContinuousClock.Instant
   private var answerLimit: AnswerLimit
   /// A statement was answered since the login.
   private var hasAnswered = false
@@ -44,6 +44,7 @@ package final class PostgresConnection {
   init(_ configuration: PostgresConnectionConfiguration, _ connection: OpaquePointer) {
     self.configuration = configuration
     self.connection = connection
+    self.heardAt = configuration.clock.now
     self.answerLimit = AnswerLimit(PQsocket(self.connection))
   }
 
@@ -205,7 +206,7 @@ package final class PostgresConnection {
       self.abandon()
       throw error
     }
-    self.heardAt = ProcessClock.now
+    self.heardAt = self.configuration.clock.now
     self.answerLimit = AnswerLimit(PQsocket(self.connection))
     // 0 would mean "again later" to PQputCopyData only, whose buffer is empty here.
     guard send() == 1 else {
@@ -283,11 +284,11 @@ package final class PostgresConnection {
     _ events: Int16, by deadline: ContinuousClock.Instant?
   ) throws(PostgresError) -> Int16 {
     waiting: while true {
-      let inquiry = ProcessClock.now + self.configuration.silenceTimeout
+      let inquiry = self.configuration.clock.now + self.configuration.silenceTimeout
       let answer = Self.poll(
         PQsocket(self.connection), events, by: min(deadline ?? inquiry, inquiry),
-        givesUp: self.givesUp)
-      let now = ProcessClock.now
+        self.configuration.clock, givesUp: self.givesUp)
+      let now = self.configuration.clock.now
       if let answer {
         self.heardAt = now
         if answer & Int16(POLLIN) != 0 { self.hasAnswered = true }
@@ -299,7 +300,7 @@ package final class PostgresConnection {
       case .answering: self.heardAt = now
       case .stalled:
         let limit = self.configuration.stallTimeout
-        if let limit, ProcessClock.now - self.heardAt >= limit { break waiting }
+        if let limit, self.configuration.clock.now - self.heardAt >= limit { break waiting }
       case .stopped: break waiting
       }
     }
@@ -317,12 +318,12 @@ package final class PostgresConnection {
   /// Nil without a statement timeout: a statement may then take as long as it likes. The first one
   /// after the login is always a quick one.
   func deadline() -> ContinuousClock.Instant? {
-    if self.isInquiry { return ProcessClock.now + self.configuration.silenceTimeout }
+    if self.isInquiry { return self.configuration.clock.now + self.configuration.silenceTimeout }
     if self.expectsQuickAnswers || !self.hasAnswered {
-      return ProcessClock.now + self.configuration.silenceTimeout * 2
+      return self.configuration.clock.now + self.configuration.silenceTimeout * 2
     }
     guard self.configuration.statementTimeout > .zero else { return nil }
-    return ProcessClock.now + self.configuration.statementTimeout
+    return self.configuration.clock.now + self.configuration.statementTimeout
       + self.configuration.silenceTimeout
   }
 

@@ -1,4 +1,5 @@
 internal import CPQ
+package import Clocks
 
 /// How to reach a database, and how long to wait for it.
 package struct PostgresConnectionConfiguration: Sendable, Equatable {
@@ -20,6 +21,7 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
   package var stallTimeout: Duration?
   /// An answer with more bytes ends the connection.
   package var maxAnswerBytes = 256 << 20
+  package var clock = ProcessClock.process
 
   package init(
     url: String, connectTimeout: Duration = .seconds(15),

@@ -1,4 +1,5 @@
 internal import Bytes
+public import Clocks
 package import DurableFiles
 internal import Glibc
 internal import JSON
@@ -27,11 +28,11 @@ public final class FileCheckpointStore {
   ///     still names the last run, which may have been killed.
   /// - Throws: `CheckpointError.alreadyRunning` with the process ID of the holder; `.io`.
   public convenience init(
-    directory: String, pipeline: String, isRun: Bool = true
+    directory: String, pipeline: String, isRun: Bool = true, clock: ProcessClock = .process
   ) throws(CheckpointError) {
     try self.init(
       directory: directory, pipeline: pipeline, isRun: isRun, fileSystem: SystemFileSystem(),
-      clock: UTCTime.now)
+      clock: { clock.wallTime })
   }
 
   package init(

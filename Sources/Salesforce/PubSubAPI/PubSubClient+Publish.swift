@@ -38,7 +38,8 @@ extension PubSubClient {
     _ body: @Sendable @escaping (PublishStream) async throws -> Result
   ) async throws -> Result {
     let call = ServiceTrace.Call.publishStream(topic: topic)
-    let stream = PublishStream(topic: topic, answerTimeout: self.unaryTimeout)
+    let stream = PublishStream(
+      topic: topic, answerTimeout: self.unaryTimeout, clock: self.clock)
     let outcome = Lock<Swift.Result<Result, any Error>?>(nil)
     let left = AsyncStream<Never>.makeStream()
     let request = StreamingClientRequest<Eventbus_V1_PublishRequest>(
@@ -61,7 +62,7 @@ extension PubSubClient {
         for await _ in left.stream {}
         let isOver = outcome.withLock { if case .success = $0 { false } else { true } }
         // The only error is cancellation, which means that the call has ended.
-        if !isOver { try? await ProcessClock.sleep(for: closingTime) }
+        if !isOver { try? await self.clock.sleep(for: closingTime) }
         return .none
       }
       // Either the call has ended, or nobody waits for its end any longer.

@@ -1,4 +1,4 @@
-internal import Clocks
+package import Clocks
 internal import EventLoop
 internal import FoundationEssentials
 public import GRPCCore
@@ -12,6 +12,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   let client: GRPCClient<Transport>
   /// For calls with one answer; a subscription has no deadline.
   let unaryTimeout: Duration
+  package let clock: ProcessClock
   let onTrace: (@Sendable (ServiceTrace) -> Void)?
 
   /// - Parameter onTrace: receives the progress of calls. Called from any thread; must not block.
@@ -19,8 +20,16 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     _ client: GRPCClient<Transport>, unaryTimeout: Duration = .seconds(30),
     onTrace: (@Sendable (ServiceTrace) -> Void)? = nil
   ) {
+    self.init(client, unaryTimeout: unaryTimeout, clock: .process, onTrace: onTrace)
+  }
+
+  package init(
+    _ client: GRPCClient<Transport>, unaryTimeout: Duration = .seconds(30), clock: ProcessClock,
+    onTrace: (@Sendable (ServiceTrace) -> Void)? = nil
+  ) {
     self.client = client
     self.unaryTimeout = unaryTimeout
+    self.clock = clock
     self.onTrace = onTrace
   }
 
@@ -144,10 +153,10 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   ) async throws -> Response {
     var metadata = credentials.metadata
     metadata.addString(Self.timeoutText(self.unaryTimeout), forKey: "grpc-timeout")
-    let start = ProcessClock.now
+    let start = self.clock.now
     let answer = Lock<Response?>(nil)
     do {
-      let response = try await Self.within(self.unaryTimeout) {
+      let response = try await Self.within(self.unaryTimeout, self.clock) {
         [client, metadata] in
         // Not `unary`, which does not report a message before an error status, and does not
         // distinguish an error status from an answer with no or two messages.
@@ -171,7 +180,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
           return message
         }
       }
-      self.onTrace?(.answered(call, rpcID: rpcID(response), after: ProcessClock.now - start))
+      self.onTrace?(.answered(call, rpcID: rpcID(response), after: self.clock.now - start))
       return response
     } catch {
       var failure = PubSubError(error, operation: "\(call)")
@@ -192,13 +201,14 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   /// GRPCCore's timer does not tell whether the request had been sent by then, and uses the
   /// machine's clock, which a served clock runs ahead of.
   private static func within<Response: Sendable>(
-    _ timeout: Duration, _ call: @escaping @Sendable () async throws -> Response
+    _ timeout: Duration, _ clock: ProcessClock,
+    _ call: @escaping @Sendable () async throws -> Response
   ) async throws -> Response {
     try await withThrowingTaskGroup(of: Response?.self) { group in
       group.addTask { try await call() }
       group.addTask {
         // The only error is cancellation, which also aborts the call.
-        try? await ProcessClock.sleep(for: timeout)
+        try? await clock.sleep(for: timeout)
         return nil
       }
       defer { group.cancelAll() }

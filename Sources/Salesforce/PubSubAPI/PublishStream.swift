@@ -22,12 +22,14 @@ public final class PublishStream: Sendable {
   private let operation: String
   private let topic: String
   private let answerTimeout: Duration
+  private let clock: ProcessClock
   private let state = Lock(State())
 
-  init(topic: String, answerTimeout: Duration) {
+  init(topic: String, answerTimeout: Duration, clock: ProcessClock) {
     self.operation = "\(ServiceTrace.Call.publishStream(topic: topic))"
     self.topic = topic
     self.answerTimeout = answerTimeout
+    self.clock = clock
   }
 
   /// Sends a request.
@@ -76,9 +78,9 @@ public final class PublishStream: Sendable {
 
   /// Throws if nothing has come within the time limit for an answer.
   private func waitForSilence() async throws {
-    var since = ProcessClock.now
+    var since = self.clock.now
     while true {
-      try await ProcessClock.sleep(until: since + self.answerTimeout)
+      try await self.clock.sleep(until: since + self.answerTimeout)
       guard let last = self.state.withLock({ $0.lastMessage }), last > since else { break }
       since = last
     }
@@ -107,7 +109,7 @@ public final class PublishStream: Sendable {
     let isLate = Lock(false)
     let timer = Task {
       // The only error is cancellation, which means that the wait is over.
-      try? await ProcessClock.sleep(for: self.answerTimeout)
+      try? await self.clock.sleep(for: self.answerTimeout)
       isLate.withLock { $0 = true }
       self.wake()
     }
@@ -135,7 +137,7 @@ public final class PublishStream: Sendable {
   func received(_ response: Eventbus_V1_PublishResponse) {
     self.state.withLock { state in
       guard state.end == nil else { return }
-      state.lastMessage = ProcessClock.now
+      state.lastMessage = self.clock.now
       guard !state.outstanding.isEmpty else {
         state.end = PubSubError(
           .malformedResponse, status: .ok, "\(self.operation): a response without a request")

@@ -200,7 +200,7 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
       let now = self.clock.now()
       if let ending = subscriber.tick(at: now) ?? self.check(at: now) { return ending }
       await self.clock.sleep(
-        ProcessClock.nextLook(from: now, after: .milliseconds(self.isStopping ? 50 : 250)))
+        self.clock.nextLook(now, .milliseconds(self.isStopping ? 50 : 250)))
     }
     return .closed
   }
@@ -422,7 +422,7 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
     let end = self.clock.now() + delay
     subscriber.note(.pausing(error, delay))
     while case let now = self.clock.now(), now < end, !self.isStopping, !Task.isCancelled {
-      await self.clock.sleep(min(end, ProcessClock.nextLook(from: now, after: .milliseconds(100))))
+      await self.clock.sleep(min(end, self.clock.nextLook(now, .milliseconds(100))))
     }
   }
 }

@@ -1,4 +1,4 @@
-internal import Clocks
+package import Clocks
 internal import EventLoop
 
 /// The access token shared by all streams: obtained once, kept until it is invalidated.
@@ -9,6 +9,7 @@ public actor AccessTokenProvider {
   private static let maxRefusals = 3
 
   private let flow: any AccessTokenFlow
+  private let clock: ProcessClock
   private var cached: AccessToken?
   private var rejected: AccessToken?
   private var refusals = 0
@@ -25,8 +26,11 @@ public actor AccessTokenProvider {
   /// When `serverDate` was read.
   public private(set) var serverDateReadAt: ContinuousClock.Instant?
 
-  public init(_ flow: any AccessTokenFlow) {
+  public init(_ flow: any AccessTokenFlow) { self.init(flow, clock: .process) }
+
+  package init(_ flow: any AccessTokenFlow, clock: ProcessClock) {
     self.flow = flow
+    self.clock = clock
   }
 
   /// The token of the latest login, or of a new one.
@@ -60,8 +64,8 @@ public actor AccessTokenProvider {
   public func settle(within limit: Duration) async {
     guard self.login != nil, self.flow.replacesSecrets else { return }
     let waiting = Task { try await self.result() }
-    let timer = Task {
-      try await ProcessClock.sleep(for: limit)
+    let timer = Task { [clock] in
+      try await clock.sleep(for: limit)
       waiting.cancel()
     }
     _ = await waiting.result
@@ -97,7 +101,7 @@ public actor AccessTokenProvider {
   @discardableResult
   public func refused(_ value: String) -> Bool {
     if let cached = self.cached, cached.value == value {
-      self.trials.refused(at: ProcessClock.now)
+      self.trials.refused(at: self.clock.now)
       self.rejected = cached
       self.cached = nil
     }
@@ -126,10 +130,10 @@ public actor AccessTokenProvider {
   private func finishLogin(_ token: AccessToken, serverDate: Int64?) {
     self.cached = token
     self.refusals = 0
-    self.trials.issued(at: ProcessClock.now)
+    self.trials.issued(at: self.clock.now)
     if let serverDate {
       self.serverDate = serverDate
-      self.serverDateReadAt = ProcessClock.now
+      self.serverDateReadAt = self.clock.now
     }
     self.endLogin(.success(token))
   }

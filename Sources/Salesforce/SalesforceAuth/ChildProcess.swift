@@ -25,6 +25,7 @@ struct ChildProcess: Sendable {
   var arguments: [String]
   var timeLimit = Duration.seconds(60)
   var byteLimit = 1 << 20
+  var clock = ProcessClock.process
 
   /// Runs it on a thread of its own, with this process's environment. What it writes to standard
   /// error is discarded. Its process group is killed when it exceeds a limit, and when this process ends.
@@ -110,7 +111,7 @@ struct ChildProcess: Sendable {
     _ process: pid_t, of group: borrowing GroupGuard, output: Int32
   ) throws(Failure) -> Result {
     let group = group.group > 0 ? group.group : process
-    let deadline = ProcessClock.now + self.timeLimit
+    let deadline = self.clock.now + self.timeLimit
     var bytes: [UInt8] = []
     var failure: Failure?
     var status: Int32 = 0
@@ -119,7 +120,7 @@ struct ChildProcess: Sendable {
       let hasEnded = waitpid(process, &status, WNOHANG) == process
       var watched = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
       if !hasEnded {
-        _ = ProcessClock.waitingForOthers { poll(&watched, 1, 50) }
+        _ = self.clock.waitingForOthers { poll(&watched, 1, 50) }
         // A program that has closed its output, and keeps running, would be asked again at once.
         if watched.revents & Int16(POLLIN) == 0, watched.revents & Int16(POLLHUP) != 0 {
           _ = poll(nil, 0, 50)
@@ -127,7 +128,7 @@ struct ChildProcess: Sendable {
       }
       if !self.drain(output, into: &bytes) { failure = .wroteTooMuch }
       if hasEnded { break }
-      if failure == nil, ProcessClock.now >= deadline { failure = .tookTooLong }
+      if failure == nil, self.clock.now >= deadline { failure = .tookTooLong }
       if failure != nil {
         kill(-group, SIGKILL)
         while waitpid(process, &status, 0) == -1, errno == EINTR {}

@@ -1,7 +1,6 @@
-public import Clocks
+internal import Clocks
 public import Cryptography
 internal import EventLoop
-public import Glibc
 public import HTTPClient
 
 /// OAuth 2.0 JWT bearer (RFC 7523): every login is a new assertion, signed with the key whose
@@ -40,13 +39,11 @@ public struct JWTBearerFlow: AccessTokenFlow {
 
   /// - Parameters:
   ///   - organizationID: 15 or 18 characters; nil to take it from the answer.
-  ///   - now: this machine's clock, in seconds since 1970.
+  ///   - now: this machine's clock, in seconds since 1970; nil: the one of `client`.
   ///   - onNotice: receives, in a sentence, what the user should correct though the login worked.
   public init(
     _ identity: Identity, key: RSASigningKey, organizationID: String?, client: HTTPClient,
-    now: @escaping @Sendable () -> Int64 = {
-      Int64(time(nil)) + ProcessClock.wallOffset / 1000
-    },
+    now: (@Sendable () -> Int64)? = nil,
     onNotice: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.identity = identity
@@ -54,7 +51,8 @@ public struct JWTBearerFlow: AccessTokenFlow {
     self.endpoint = TokenEndpoint(
       loginURL: identity.loginURL, grant: .jwtBearer, organizationID: organizationID,
       client: client)
-    self.now = now
+    let clock = client.clock
+    self.now = now ?? { clock.wallTime / 1000 }
     self.onNotice = onNotice
   }
 

@@ -1,4 +1,4 @@
-internal import Clocks
+package import Clocks
 package import DurableFiles
 internal import EventLoop
 internal import Glibc
@@ -12,12 +12,17 @@ package struct RefreshTokenFile: Sendable {
   /// The path as it was given.
   package let path: String
   private let fileSystem: any FileSystem
+  private let clock: ProcessClock
 
   /// The longest token that is accepted.
   static let maxByteCount = 16 << 10
 
-  package init(_ path: String, on fileSystem: any FileSystem = SystemFileSystem()) {
+  package init(
+    _ path: String, on fileSystem: any FileSystem = SystemFileSystem(),
+    clock: ProcessClock = .process
+  ) {
     self.path = path
+    self.clock = clock
     self.fileSystem = fileSystem
   }
 
@@ -58,7 +63,7 @@ package struct RefreshTokenFile: Sendable {
           .unavailable,
           "another process has held \(lock) for two minutes; end the process that hangs")
       }
-      try await ProcessClock.sleep(for: pause)
+      try await self.clock.sleep(for: pause)
     }
     return try await body()
   }

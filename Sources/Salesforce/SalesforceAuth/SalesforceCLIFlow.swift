@@ -1,3 +1,4 @@
+package import Clocks
 internal import Glibc
 internal import JSON
 
@@ -11,6 +12,7 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
   private let targetOrg: String
   private let organizationID: String?
   private let timeLimit: Duration
+  private let clock: ProcessClock
 
   /// - Parameters:
   ///   - program: name or path of the program.
@@ -21,10 +23,20 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
     program: String, targetOrg: String, organizationID: String?,
     timeLimit: Duration = .seconds(60)
   ) {
+    self.init(
+      program: program, targetOrg: targetOrg, organizationID: organizationID, timeLimit: timeLimit,
+      clock: .process)
+  }
+
+  package init(
+    program: String, targetOrg: String, organizationID: String?,
+    timeLimit: Duration = .seconds(60), clock: ProcessClock
+  ) {
     self.program = program
     self.targetOrg = targetOrg
     self.organizationID = organizationID
     self.timeLimit = timeLimit
+    self.clock = clock
   }
 
   /// Whether a text can be an alias or a username, and is not read as an option.
@@ -71,7 +83,7 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
     let name = ([self.program] + command.prefix { !$0.hasPrefix("-") }).joined(separator: " ")
     let process = ChildProcess(
       program: self.program, arguments: command + ["--json", "--target-org", self.targetOrg],
-      timeLimit: self.timeLimit)
+      timeLimit: self.timeLimit, clock: self.clock)
     let result: ChildProcess.Result
     do throws(ChildProcess.Failure) {
       result = try await process.run()

@@ -1,4 +1,4 @@
-public import Clocks
+package import Clocks
 internal import EventLoop
 public import HTTPClient
 internal import JSON
@@ -29,6 +29,7 @@ public final class RESTClient: Sendable {
 
   private let http: HTTPClient
   private let sessions: any RESTSessionSource
+  package var clock: ProcessClock { self.http.clock }
   private let counters = Lock(Counters())
 
   public init(http: HTTPClient, sessions: any RESTSessionSource) {
@@ -43,8 +44,9 @@ public final class RESTClient: Sendable {
 
   /// The org's clock according to its responses, in milliseconds since 1970; nil before the first
   /// one with a date.
-  public func serviceTime(at now: ContinuousClock.Instant = ProcessClock.now) -> Int64? {
-    self.counters.withLock { counters in
+  public func serviceTime(at now: ContinuousClock.Instant? = nil) -> Int64? {
+    let now = now ?? self.clock.now
+    return self.counters.withLock { counters in
       counters.date.map { ($0.seconds + ($0.readAt.duration(to: now)).components.seconds) * 1000 }
     }
   }
@@ -141,7 +143,7 @@ public final class RESTClient: Sendable {
   /// `Sforce-Limit-Info: api-usage=25/5000; per-app-api-usage=17/250(appName=sample-app)`
   private func note(_ response: HTTPResponse) {
     if let date = response.date, (200..<300).contains(response.status) {
-      let now = ProcessClock.now
+      let now = self.clock.now
       self.counters.withLock { counters in
         // Among the clocks of several servers, the latest counts.
         let isLater = counters.date.map {

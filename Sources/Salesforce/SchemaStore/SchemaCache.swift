@@ -1,5 +1,6 @@
 package import Avro
 internal import Bytes
+package import Clocks
 internal import DurableFiles
 internal import EventLoop
 
@@ -48,18 +49,19 @@ package final class SchemaCache: Sendable {
   /// - Parameters:
   ///   - directory: absolute; made with the first schema, in a directory that is there.
   ///   - org: organization ID, 18 characters.
+  ///   - clock: of the times in the files.
   ///   - isReadOnly: nothing is stored, so that no file belongs to whoever only looks.
   ///   - onFetch: receives the ID of each schema that the service gave. From any thread.
   ///   - onFailure: receives why a schema could not be stored. From any thread.
   package convenience init(
-    directory: String, org: String, isReadOnly: Bool = false,
+    directory: String, org: String, isReadOnly: Bool = false, clock: ProcessClock = .process,
     onFetch: @escaping @Sendable (String) -> Void = { _ in },
     onFailure: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.init(
       directory: directory, org: org, isReadOnly: isReadOnly, onFetch: onFetch,
       onFailure: onFailure,
-      fileSystem: SystemFileSystem(), now: { UTCTime.now() })
+      fileSystem: SystemFileSystem(), now: { clock.wallTime })
   }
 
   init(

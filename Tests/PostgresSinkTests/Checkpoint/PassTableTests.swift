@@ -28,7 +28,7 @@ import Testing
       UPDATE \(bookkeeping.qualified("_etl_snapshot")) SET \(change)
       """)
     let entry = try PassTable(pipeline: "p", sink: "s", bookkeeping).read(
-      DatabaseClock(over: connection), over: connection)["Thing"]
+      DatabaseClock(over: connection, now: { .now }), over: connection)["Thing"]
     #expect((entry?.pass != nil) == isKnown)
     #expect(entry?.number == (isKnown ? 3 : 0))
   }

@@ -1,3 +1,4 @@
+import Clocks
 import FoundationEssentials
 import GRPCCore
 import Pipeline
@@ -86,7 +87,8 @@ struct HostileNamesTests {
       library: SchemaLibrary(maxByteCount: 1, onUnexpectedID: { _ in }),
       fetcher: SchemaFetcher(
         client: PubSubClient(GRPCClient(transport: ScriptedTransport { _ in })),
-        credentials: ScriptedCredentials(), options: options), maxByteCount: 1)
+        credentials: ScriptedCredentials(), options: options,
+        clock: StreamClock(ProcessClock())), maxByteCount: 1)
     let resolution = try await resolver.resolve(
       response.view, onFetch: { Issue.record("a schema is fetched") }, onRetry: { _, _ in })
     #expect(resolution.schemas.isEmpty)

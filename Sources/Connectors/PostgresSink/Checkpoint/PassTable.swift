@@ -150,11 +150,13 @@ struct DatabaseClock {
   private let reading: Int64
   private let readAt: ContinuousClock.Instant
 
-  init(over connection: PostgresConnection) throws(PostgresError) {
+  init(
+    over connection: PostgresConnection, now: () -> ContinuousClock.Instant
+  ) throws(PostgresError) {
     let result = try connection.query(
       "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
     self.reading = result.number(0, 0) ?? 0
-    self.readAt = ProcessClock.now
+    self.readAt = now()
   }
 
   /// Milliseconds since 1970.

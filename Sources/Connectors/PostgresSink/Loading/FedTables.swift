@@ -1,4 +1,5 @@
 internal import Bytes
+internal import Clocks
 internal import JSON
 internal import Pipeline
 internal import PostgresClient
@@ -22,10 +23,12 @@ struct FedTables {
     self.bookkeeping = Bookkeeping(schema: configuration.schema)
   }
 
-  /// Plausible commit times: from year 1 to `latest`, or to one minute from now.
-  static func plausibleCommits(latest: Int64? = nil) -> ClosedRange<Int64> {
+  /// Plausible commit times: from year 1 to `latest`, or to one minute from the time of `clock`.
+  static func plausibleCommits(
+    latest: Int64? = nil, clock: ProcessClock
+  ) -> ClosedRange<Int64> {
     let first = CommitTime.range.lowerBound
-    return first...max(first, latest ?? UTCTime.now() + 60_000)
+    return first...max(first, latest ?? clock.wallTime + 60_000)
   }
 
   /// Reads what is stored with the positions. For topics stored by an earlier version, finds the
@@ -112,11 +115,13 @@ struct FedTables {
   }
 
   /// The time through which all topics are complete; nil if it is unknown for any.
-  static func completeThrough(_ topics: [String: JSONValue]) -> Int64? {
+  static func completeThrough(
+    _ topics: [String: JSONValue], clock: ProcessClock
+  ) -> Int64? {
     var earliest: Int64?
     for position in topics.values {
       guard let through = position["complete_through_ms"]?.integer,
-        Self.plausibleCommits().contains(through)
+        Self.plausibleCommits(clock: clock).contains(through)
       else { return nil }
       earliest = min(earliest ?? through, through)
     }

@@ -23,7 +23,7 @@ extension PostgresSink {
     } catch let error as PostgresError where error.disposition == .retry {
       let error = self.namingLockHolder(error)
       let delay = try self.delay(after: error)
-      return .unavailable(StoreOutage(error, retryAt: ProcessClock.now + delay))
+      return .unavailable(StoreOutage(error, retryAt: self.now + delay))
     }
   }
 
@@ -77,7 +77,7 @@ extension PostgresSink {
     after error: PostgresError, _ retries: inout Retries
   ) throws(PostgresError) -> Duration {
     if self.givesUp?() == true { throw error }
-    let now = ProcessClock.now
+    let now = self.now
     guard
       let delay = retries.failed(
         at: now, silence: error.silentSince, minimum: error.pause, random: .random(in: 0..<1))
@@ -116,7 +116,9 @@ extension PostgresSink {
         guard !self.isAttempt, error.disposition == .retry else {
           throw self.configuration.explained(error)
         }
-        Self.wait(try self.delay(after: error, &retries), givesUp: self.givesUp)
+        Self.wait(
+          try self.delay(after: error, &retries), by: self.configuration.connection.clock,
+          givesUp: self.givesUp)
       }
     }
   }
@@ -163,12 +165,12 @@ extension PostgresSink {
 
   /// Blocks for the given time or until `givesUp` returns true.
   @inline(never)
-  private static func wait(_ delay: Duration, givesUp: (() -> Bool)?) {
-    let end = ProcessClock.now + delay
-    while case let left = end - ProcessClock.now, left > .zero, givesUp?() != true {
+  private static func wait(_ delay: Duration, by clock: ProcessClock, givesUp: (() -> Bool)?) {
+    let end = clock.now + delay
+    while case let left = end - clock.now, left > .zero, givesUp?() != true {
       let (seconds, attoseconds) = min(left, .milliseconds(200)).components
       var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
-      _ = ProcessClock.waitingForOthers { nanosleep(&time, nil) }
+      _ = clock.waitingForOthers { nanosleep(&time, nil) }
     }
   }
 
@@ -179,7 +181,7 @@ extension PostgresSink {
   ///   - givesUp: returns true to end the attempts.
   /// - Throws: the connection error, if waiting does not help or has taken too long.
   package static func connecting(
-    _ schedule: RetrySchedule, givesUp: @escaping () -> Bool,
+    _ schedule: RetrySchedule, clock: ProcessClock, givesUp: @escaping () -> Bool,
     onRetry: (_ message: String, _ sqlState: String?, _ delay: Duration) -> Void,
     _ connect: () throws -> PostgresSink
   ) throws -> PostgresSink {
@@ -188,7 +190,7 @@ extension PostgresSink {
       do {
         return try connect()
       } catch let error as PostgresError where error.disposition == .retry && !givesUp() {
-        let now = ProcessClock.now
+        let now = clock.now
         guard
           let delay = retries.failed(
             at: now, silence: error.silentSince, random: .random(in: 0..<1))
@@ -196,7 +198,7 @@ extension PostgresSink {
           throw error.givenUp(retries, at: now)
         }
         onRetry(error.message, error.sqlState, delay)
-        Self.wait(delay, givesUp: givesUp)
+        Self.wait(delay, by: clock, givesUp: givesUp)
       }
     }
   }

@@ -51,7 +51,7 @@ extension PostgresSink {
             + "_etl_snapshot in schema \(self.configuration.schema)")
         return
       }
-      let clock = try DatabaseClock(over: self.connection)
+      let clock = try DatabaseClock(over: self.connection, now: { self.now })
       self.clock = clock
       self.passes = try self.passTable.read(clock, over: self.connection)
     }

@@ -51,7 +51,8 @@ extension PostgresSink {
       self.fedTables.note(commit: newest, topic: rows.topic, tables: rows.tables)
     }
     self.noteHoles(topics)
-    self.completeThrough = FedTables.completeThrough(topics)
+    self.completeThrough = FedTables.completeThrough(
+      topics, clock: self.configuration.connection.clock)
     let members = topics.sorted { $0.key < $1.key }.map { topic, position in
       JSONMember(topic, self.fedTables.adding(to: position, topic: topic))
     }

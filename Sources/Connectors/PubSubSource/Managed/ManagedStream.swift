@@ -113,7 +113,7 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
 
   private func pause(_ duration: Duration) async {
     let clock = self.loop.clock
-    await clock.sleep(ProcessClock.nextLook(from: clock.now(), after: duration))
+    await clock.sleep(clock.nextLook(clock.now(), duration))
   }
 
   // MARK: Subscriber

@@ -8,7 +8,7 @@ struct SchemaFetcher<Transport: ClientTransport>: Sendable {
   let client: PubSubClient<Transport>
   let credentials: any CredentialsSource
   let options: PubSubSourceOptions
-  var clock = StreamClock.continuous
+  var clock: StreamClock
 
   /// - Parameter onRetry: called before each wait for another attempt.
   /// - Returns: the schema's JSON text.

@@ -34,7 +34,7 @@ final class TopicStream<Transport: ClientTransport>: Subscriber {
     index: Int, topic: String, client: PubSubClient<Transport>,
     credentials: any CredentialsSource, schemas: SchemaResolver<Transport>,
     options: PubSubSourceOptions, maxEvents: Int?, signals: SignalQueue<Signal>,
-    clock: StreamClock = .continuous
+    clock: StreamClock
   ) {
     self.index = index
     self.schemas = schemas

@@ -63,10 +63,10 @@ extension PipelineRunner {
 
   /// Waits at most a second for stores to become available, and asks them again.
   func waitForStores() async throws {
-    if await self.source.interruption(until: self.nextDeadline(now: ProcessClock.now)) {
+    if await self.source.interruption(until: self.nextDeadline(now: self.now)) {
       self.interrupt()
     }
-    let now = ProcessClock.now
+    let now = self.now
     if self.inFlight?.isDue(at: now) == true { try self.advance() }
     if self.inFlight != nil { try self.commitIfDue(now: now) }
     self.checkEnd(now: now)
@@ -116,7 +116,7 @@ extension PipelineRunner {
   private func finishCommit() throws {
     guard let flight = self.inFlight else { return }
     self.inFlight = nil
-    self.policy.committed(at: ProcessClock.now)
+    self.policy.committed(at: self.now)
     self.statistics.commits += 1
     for (index, tally) in flight.tallies.enumerated() {
       self.statistics.topics[index].committed = tally
@@ -126,7 +126,7 @@ extension PipelineRunner {
     for (topic, resume) in flight.resumes.enumerated() {
       if let resume { self.source.becameDurable(resume, topic: topic) }
     }
-    try self.advanceRepairs(now: ProcessClock.now)
+    try self.advanceRepairs(now: self.now)
   }
 
   /// What has been taken from each topic so far.
@@ -249,6 +249,6 @@ extension PipelineRunner {
   /// A run that is ending retries an unavailable store at short intervals.
   func hastened(_ outage: StoreOutage) -> StoreOutage {
     guard self.isStopping else { return outage }
-    return StoreOutage(outage.reason, retryAt: min(outage.retryAt, ProcessClock.now + .seconds(1)))
+    return StoreOutage(outage.reason, retryAt: min(outage.retryAt, self.now + .seconds(1)))
   }
 }

@@ -9,16 +9,16 @@ extension PipelineRunner {
   /// The service's clock, as far as known.
   private var clock: ServiceClock {
     self.configuration.serviceClock
-      ?? ServiceClock(reading: self.wallClock(), readAt: ProcessClock.now)
+      ?? ServiceClock(reading: self.wallClock(), readAt: self.now)
   }
 
   /// Now.
-  var serviceTime: Int64 { self.clock.time(at: ProcessClock.now) }
+  var serviceTime: Int64 { self.clock.time(at: self.now) }
 
   /// Accepts only commit times within the calendar and not in the future; all others are wrong and
   /// prove nothing.
   func beginCommitTimes() {
-    self.latestCommit = self.clock.latestCommit(at: ProcessClock.now)
+    self.latestCommit = self.clock.latestCommit(at: self.now)
     self.responseNewestCommit = nil
   }
 

@@ -48,7 +48,7 @@ extension PipelineRunner {
       if known?.state == .complete, !read.object.anew.contains(store.name) { continue }
       recipients.append(number)
       guard read.object.condition == nil, let known, known.state != .complete else { continue }
-      if let begun = known.begunAt, ProcessClock.now - begun > self.configuration.passLimit {
+      if let begun = known.begunAt, self.now - begun > self.configuration.passLimit {
         continue
       }
       // All stores continue from the one furthest behind.
@@ -78,7 +78,7 @@ extension PipelineRunner {
     self.reads[index].pass = pass
     if pass.state == .begun {
       // The positions have been durable since then, even while no run was active.
-      self.waitToRead(index, from: min(pass.begunAt ?? ProcessClock.now, ProcessClock.now))
+      self.waitToRead(index, from: min(pass.begunAt ?? self.now, self.now))
     } else {
       self.startReading(index)
     }

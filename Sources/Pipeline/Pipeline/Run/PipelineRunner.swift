@@ -48,7 +48,7 @@ public final class PipelineRunner<S: Source> {
   private var isReadersTurn = false
   /// Whether the reader had something last time.
   private var hasReads = false
-  private var began = ProcessClock.now
+  private var began: Instant
   private(set) var outcome: RunOutcome?
   /// When `outcome` was decided.
   private(set) var stoppedAt: Instant?
@@ -97,6 +97,7 @@ public final class PipelineRunner<S: Source> {
     self.stages = stages
     self.stores = stores
     self.configuration = configuration
+    self.began = configuration.clock.now
     self.wallClock = wallClock
     precondition(stored.count == stores.count, "positions of another number of stores")
     precondition(stores.count <= StoreSet.capacity, "more stores than a pipeline file may have")
@@ -129,7 +130,7 @@ public final class PipelineRunner<S: Source> {
       if object.isRepaired {
         let read = self.reads.count
         self.repairs += stores.indices.map {
-          RepairRun(read: read, store: $0, phase: .idle(from: ProcessClock.now))
+          RepairRun(read: read, store: $0, phase: .idle(from: configuration.clock.now))
         }
       }
       self.reads.append(ReadRun(object, topic: topic))
@@ -156,15 +157,14 @@ public final class PipelineRunner<S: Source> {
   ///
   /// - Throws: what a sink or the checkpoint store throws; nothing is committed afterwards.
   public func run() async throws -> RunOutcome {
-    let clock = ProcessClock.process
-    self.began = clock.now
+    self.began = self.now
     for (index, topic) in self.topics.enumerated() {
       if let resume = topic.cursors.resume { self.source.becameDurable(resume, topic: index) }
     }
     while !self.topics.allSatisfy(\.hasEnded) {
       let wasStopping = self.isStopping
-      try await self.step(clock)
-      let now = clock.now
+      try await self.step()
+      let now = self.now
       self.retryRefused(now: now)
       try self.commitIfDue(now: now)
       self.checkEnd(now: now)
@@ -179,13 +179,13 @@ public final class PipelineRunner<S: Source> {
   }
 
   /// Advances the commit in flight, the response in hand or the next signal.
-  private func step(_ clock: ProcessClock) async throws {
-    if self.inFlight?.isDue(at: clock.now) == true { try self.advance() }
-    try self.advanceReads(now: clock.now)
-    try self.advanceRepairs(now: clock.now)
+  private func step() async throws {
+    if self.inFlight?.isDue(at: self.now) == true { try self.advance() }
+    try self.advanceReads(now: self.now)
+    try self.advanceRepairs(now: self.now)
     self.isReadersTurn.toggle()
     if self.isReadersTurn, !self.isFull {
-      self.hasReads = try self.takeReads(now: clock.now)
+      self.hasReads = try self.takeReads(now: self.now)
       if self.hasReads { return }
     }
     if let (response, place) = self.inHand, place.renewal == .needed {
@@ -194,16 +194,16 @@ public final class PipelineRunner<S: Source> {
         receivedAt: place.receivedAt)
       self.inHand?.place.renewal = .done
     }
-    if self.mayGoOn(at: clock.now) { return try self.takeInHand() }
-    let deadline = self.nextDeadline(now: clock.now)
+    if self.mayGoOn(at: self.now) { return try self.takeInHand() }
+    let deadline = self.nextDeadline(now: self.now)
     if self.inHand != nil || self.isFull {
       if await self.source.interruption(until: deadline) {
-        try await self.handle(.interrupted, at: clock.now)
+        try await self.handle(.interrupted, at: self.now)
       }
     } else {
-      let signal = await self.source.next(until: self.hasReads ? clock.now : deadline)
+      let signal = await self.source.next(until: self.hasReads ? self.now : deadline)
       if signal == nil, self.hasReads { return }
-      try await self.handle(signal, at: clock.now)
+      try await self.handle(signal, at: self.now)
     }
   }
 
@@ -264,7 +264,7 @@ public final class PipelineRunner<S: Source> {
   func decide(_ outcome: RunOutcome) {
     guard self.outcome == nil else { return }
     self.outcome = outcome
-    self.stoppedAt = ProcessClock.now
+    self.stoppedAt = self.now
     self.onNote?(.stopping(outcome))
     self.source.stop()
   }
@@ -274,9 +274,9 @@ public final class PipelineRunner<S: Source> {
   /// Handles the user's request for a clean stop. Retries an unavailable store immediately, once.
   func interrupt() {
     self.decide(.interrupted(following: self.configuration.until == .forever))
-    self.interruptedAt = self.interruptedAt ?? ProcessClock.now
-    self.inFlight?.outage?.retryAt = ProcessClock.now
-    self.inHand?.place.outage?.retryAt = ProcessClock.now
+    self.interruptedAt = self.interruptedAt ?? self.now
+    self.inFlight?.outage?.retryAt = self.now
+    self.inHand?.place.outage?.retryAt = self.now
   }
 
   private func startPoint(of topic: Int) -> StartPoint? {
@@ -320,8 +320,10 @@ public final class PipelineRunner<S: Source> {
     }
   }
 
+  var now: Instant { self.configuration.clock.now }
+
   func nextDeadline(now: Instant) -> Instant {
-    var deadline = ProcessClock.nextLook(from: now, after: .seconds(1))
+    var deadline = self.configuration.clock.nextLook(from: now, after: .seconds(1))
     if let outage = self.inFlight?.outage ?? self.inHand?.place.outage {
       deadline = min(deadline, outage.retryAt)
     }

@@ -1,3 +1,5 @@
+package import Clocks
+
 /// The settings of a run, from the `run`, `commit` and `source` keys of a pipeline.
 public struct RunnerConfiguration: Sendable {
   public enum Until: Sendable, Equatable {
@@ -57,6 +59,9 @@ public struct RunnerConfiguration: Sendable {
 
   /// How long users wait for a stop, and service managers before they kill the process.
   public static let stopPatience: Duration = .seconds(10)
+
+  /// The time of deadlines and pauses.
+  package var clock = ProcessClock.process
 
   public init() {}
 }

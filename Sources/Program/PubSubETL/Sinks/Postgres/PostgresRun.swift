@@ -30,7 +30,7 @@ final class PostgresRun: RunSink {
     var isThere = true
     let sink = try self.naming {
       try PostgresSink.connecting(
-        self.context.retry, givesUp: givesUp,
+        self.context.retry, clock: self.settings.sink.connection.clock, givesUp: givesUp,
         onRetry: {
           isThere = false
           log.retrying(sink: name, $0, code: $1, delay: $2)
