@@ -55,7 +55,7 @@ public final class FileSink: CheckpointedSink {
       FilePermissions(mode: $0.mode, groupID: $0.groupID)
     }
     self.init(
-      configuration, fileSystem: SystemFileSystem(permissions: permissions), 
+      configuration, fileSystem: SystemFileSystem(permissions: permissions),
       clock: SinkClock(configuration.clock))
   }
 

@@ -22,7 +22,8 @@ extension PostgresConnection {
     precondition(self.copyUnderWay == nil, "a COPY is under way")
     try self.start("COPY") { PQsendQuery(self.connection, sql) }
     try self.awaitCopyIn(sql)
-    self.copyUnderWay = CopyUnderWay(statement: sql, trailer: trailer, startedAt: self.configuration.clock.now)
+    self.copyUnderWay = CopyUnderWay(
+      statement: sql, trailer: trailer, startedAt: self.configuration.clock.now)
   }
 
   /// True when the COPY under way takes more data of this statement. Not when it is old: the

@@ -32,7 +32,8 @@ package struct PersistentCall: Sendable {
   ///   identity.
   package init(
     credentials: any CredentialsSource, schedule: RetrySchedule,
-    isIdentityError: @escaping @Sendable (any Error) -> Bool, clock: StreamClock = StreamClock(.process)
+    isIdentityError: @escaping @Sendable (any Error) -> Bool,
+    clock: StreamClock = StreamClock(.process)
   ) {
     self.credentials = credentials
     self.schedule = schedule
