@@ -92,7 +92,7 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
       outcome: .repaired("_etl_journal is missing"), isMidRun: false),
     Self(
       name: "_etl_resync and _etl_tombstone dropped",
-      sql: "DROP TABLE salesforce._etl_resync, salesforce._etl_tombstone",
+      sql: "DROP TABLE salesforce._etl_resync, salesforce._etl_tombstone CASCADE",
       outcome: .repaired("_etl_resync, _etl_tombstone are missing"), isMidRun: false),
     Self(
       name: "column of the current table renamed",

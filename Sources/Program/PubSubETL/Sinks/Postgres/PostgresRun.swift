@@ -1,4 +1,5 @@
 import Checkpoint
+import Clocks
 import JSON
 import Logging
 import Pipeline
@@ -12,6 +13,9 @@ final class PostgresRun: RunSink {
   private var connected: PostgresSink?
 
   init(_ settings: PostgresSettings, _ context: SinkContext) {
+    var settings = settings
+    // The pipeline file was read before the run was given its clock.
+    settings.sink.connection.clock = .process
     self.settings = settings
     self.context = context
   }
