@@ -192,7 +192,7 @@ import Testing
       return letter
     }
     try run(lacking: 0, state: "late") { sink, _ in try self.write(TestEvent(number: 0), to: sink) }
-    // A letter that only another sink refused is no concern of the files.
+    // The files have the event of a letter that only another sink refused.
     try run(
       lacking: 2, state: "stale",
       letters: [letter(1), letter(2, refusedBy: "files"), letter(3, refusedBy: "warehouse")])

@@ -29,7 +29,7 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
     var hasWorked = false
     var retries: Retries
     var authorization = StreamAuthorization()
-    /// Of the current call.
+    /// The credentials of the current call.
     var credentials: Credentials?
     var addCredit: (@Sendable (Int) -> Void)?
     /// When the subscription ends.
