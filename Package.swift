@@ -97,10 +97,10 @@ let package = Package(
     // The arguments of the process, from the C library.
     .target(name: "CArguments", path: "Sources/C/CArguments"),
     // MARK: Base: what depends on no protocol.
-    // The time of this process.
+    // The time that a process goes by.
     target("Clocks", in: .base),
-    // Buffers; text of numbers, dates and base64; the wall clock.
-    target("Bytes", in: .base, ["CShortestDecimal", "Clocks"]),
+    // Buffers; text of numbers, dates and base64; the wall clock of the machine.
+    target("Bytes", in: .base, ["CShortestDecimal"]),
     target("JSON", in: .base, ["Bytes"]),
     // Threads, locks, timers and waiting for descriptors.
     target("EventLoop", in: .base, ["CArguments", "CSystem", "Clocks"]),

@@ -101,6 +101,24 @@ struct ServedClockTests {
     }
   }
 
+  /// Whatever makes a clock of its own would not be part of a rehearsal.
+  @Test("A run goes by the clock that it is handed: its parts in the program make none")
+  func runIsHandedItsClock() throws {
+    let program = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "../../Sources/Program/PubSubETL").standardizedFileURL
+    for folder in ["Session", "Sinks", "Commands/Run", "Commands/DryRun"] {
+      let files =
+        FileManager.default.enumerator(
+          atPath: program.appending(path: folder).path)?.compactMap { $0 as? String } ?? []
+      #expect(files.count > 5)
+      for file in files where file.hasSuffix(".swift") {
+        let text = try String(
+          contentsOf: program.appending(path: "\(folder)/\(file)"), encoding: .utf8)
+        #expect(!text.contains("ProcessClock()"), "\(folder)/\(file)")
+      }
+    }
+  }
+
   /// A place that asks the machine would not see what was skipped: it would wait, or spin, in real time.
   @Test("No source file of the programs reads the machine's clock or sleeps")
   func asksProcessClock() throws {

@@ -1,4 +1,3 @@
-internal import Clocks
 internal import Glibc
 
 /// Dates and times in UTC, without locale or time zone data.
@@ -32,11 +31,11 @@ package enum UTCTime {
       + Self.padded(seconds, 2) + "." + Self.padded(fraction, 3) + "Z"
   }
 
-  /// The wall clock, in milliseconds since 1970.
+  /// The wall clock of the machine, in milliseconds since 1970.
   package static func now() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000 + ProcessClock.wallOffset
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 
   private static func padded(_ value: Int64, _ width: Int) -> String {

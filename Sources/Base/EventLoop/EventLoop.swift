@@ -28,7 +28,7 @@ public final class EventLoop: TaskExecutor {
   ///   - name: of the thread, for debuggers; at most 15 bytes are kept.
   ///   - clock: by which its timers go.
   /// - Throws: when the system has no descriptors or no thread left.
-  public init(name: String, clock: ProcessClock = .process) throws(SystemCallError) {
+  public init(name: String, clock: ProcessClock = ProcessClock()) throws(SystemCallError) {
     Self.ignoreBrokenPipes()
     let core = try EventLoopCore(clock: clock)
     self.core = core

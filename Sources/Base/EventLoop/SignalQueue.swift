@@ -37,7 +37,7 @@ package final class SignalQueue<Element: Sendable>: Sendable {
   /// - Parameters:
   ///   - limit: sum of the weights above which senders wait.
   ///   - clock: of the deadlines.
-  package init(limit: Int, clock: ProcessClock = .process) {
+  package init(limit: Int, clock: ProcessClock = ProcessClock()) {
     self.limit = limit
     self.clock = clock
   }

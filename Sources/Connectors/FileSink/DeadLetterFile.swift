@@ -57,7 +57,7 @@ public final class DeadLetterFile: DeadLetterStore {
   ///   - acceptsMissing: continues without missing letters in progress.
   public convenience init(
     directory: String, pipeline: String, org: String, payload: Payload = .full,
-    acceptsMissing: Bool = false, clock: ProcessClock = .process
+    acceptsMissing: Bool = false, clock: ProcessClock = ProcessClock()
   ) {
     self.init(
       directory: directory, pipeline: pipeline, org: org, payload: payload,

@@ -73,7 +73,7 @@ public struct FileSinkConfiguration: Sendable, Equatable {
   public var acceptsMissing: Bool
   /// nil means 0640 and 0750, reduced by the umask.
   public var permissions: Permissions?
-  package var clock = ProcessClock.process
+  package var clock = ProcessClock()
 
   public init(
     name: String = "files", directory: String, compressionLevel: Int = 1,

@@ -29,7 +29,7 @@ extension HTTP2ClientTransport {
     /// Sent as `user-agent`, to a proxy too.
     public var userAgent = "pubsub-etl"
     /// The time of keepalives and pauses.
-    package var clock = ProcessClock.process
+    package var clock = ProcessClock()
     /// Name service; replaced in tests.
     var resolver: SocketAddress.Resolver = { host, port throws(TLSError) in
       try SocketAddress.resolve(host: host, port: port)

@@ -27,7 +27,7 @@ public final class HTTPClient: Sendable {
     /// Receives each exchange when it has ended. Called from any thread; must not block.
     public var onExchange: (@Sendable (HTTPExchange) -> Void)?
     /// The time that whoever uses the client goes by.
-    package var clock = ProcessClock.process
+    package var clock = ProcessClock()
 
     public init(
       caFile: String? = nil, connectTimeout: Duration = .seconds(15),

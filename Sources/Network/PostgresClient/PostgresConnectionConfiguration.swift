@@ -21,7 +21,7 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
   package var stallTimeout: Duration?
   /// An answer with more bytes ends the connection.
   package var maxAnswerBytes = 256 << 20
-  package var clock = ProcessClock.process
+  package var clock = ProcessClock()
 
   package init(
     url: String, connectTimeout: Duration = .seconds(15),

@@ -1,4 +1,5 @@
 internal import Bytes
+public import Clocks
 internal import DurableFiles
 internal import Glibc
 public import JSON
@@ -10,12 +11,14 @@ public enum CheckpointJournal {
   ///
   /// - Parameters:
   ///   - command: the command that the user gave, without secrets.
+  ///   - clock: of the line's time.
   ///   - old, new: the value that is replaced and the one that replaces it.
   public static func append(
-    _ paths: StatePaths, command: String, topic: String?, old: JSONValue, new: JSONValue
+    _ paths: StatePaths, command: String, topic: String?, old: JSONValue, new: JSONValue,
+    clock: ProcessClock = ProcessClock()
   ) throws(CheckpointError) {
     try Self.append(
-      paths, command: command, topic: topic, old: old, new: new, now: UTCTime.now(),
+      paths, command: command, topic: topic, old: old, new: new, now: clock.wallTime,
       on: SystemFileSystem())
   }
 

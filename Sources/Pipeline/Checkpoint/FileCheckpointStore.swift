@@ -28,7 +28,7 @@ public final class FileCheckpointStore {
   ///     still names the last run, which may have been killed.
   /// - Throws: `CheckpointError.alreadyRunning` with the process ID of the holder; `.io`.
   public convenience init(
-    directory: String, pipeline: String, isRun: Bool = true, clock: ProcessClock = .process
+    directory: String, pipeline: String, isRun: Bool = true, clock: ProcessClock = ProcessClock()
   ) throws(CheckpointError) {
     try self.init(
       directory: directory, pipeline: pipeline, isRun: isRun, fileSystem: SystemFileSystem(),

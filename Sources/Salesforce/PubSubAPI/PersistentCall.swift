@@ -33,7 +33,7 @@ package struct PersistentCall: Sendable {
   package init(
     credentials: any CredentialsSource, schedule: RetrySchedule,
     isIdentityError: @escaping @Sendable (any Error) -> Bool,
-    clock: StreamClock = StreamClock(.process)
+    clock: StreamClock = StreamClock(ProcessClock())
   ) {
     self.credentials = credentials
     self.schedule = schedule

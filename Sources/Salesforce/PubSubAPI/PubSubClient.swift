@@ -20,7 +20,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     _ client: GRPCClient<Transport>, unaryTimeout: Duration = .seconds(30),
     onTrace: (@Sendable (ServiceTrace) -> Void)? = nil
   ) {
-    self.init(client, unaryTimeout: unaryTimeout, clock: .process, onTrace: onTrace)
+    self.init(client, unaryTimeout: unaryTimeout, clock: ProcessClock(), onTrace: onTrace)
   }
 
   package init(

@@ -26,7 +26,7 @@ public actor AccessTokenProvider {
   /// When `serverDate` was read.
   public private(set) var serverDateReadAt: ContinuousClock.Instant?
 
-  public init(_ flow: any AccessTokenFlow) { self.init(flow, clock: .process) }
+  public init(_ flow: any AccessTokenFlow) { self.init(flow, clock: ProcessClock()) }
 
   package init(_ flow: any AccessTokenFlow, clock: ProcessClock) {
     self.flow = flow

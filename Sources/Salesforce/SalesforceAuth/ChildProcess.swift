@@ -25,7 +25,7 @@ struct ChildProcess: Sendable {
   var arguments: [String]
   var timeLimit = Duration.seconds(60)
   var byteLimit = 1 << 20
-  var clock = ProcessClock.process
+  var clock = ProcessClock()
 
   /// Runs it on a thread of its own, with this process's environment. What it writes to standard
   /// error is discarded. Its process group is killed when it exceeds a limit, and when this process ends.

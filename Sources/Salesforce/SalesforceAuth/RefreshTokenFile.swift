@@ -19,7 +19,7 @@ package struct RefreshTokenFile: Sendable {
 
   package init(
     _ path: String, on fileSystem: any FileSystem = SystemFileSystem(),
-    clock: ProcessClock = .process
+    clock: ProcessClock = ProcessClock()
   ) {
     self.path = path
     self.clock = clock

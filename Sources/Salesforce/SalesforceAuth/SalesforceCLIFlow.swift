@@ -25,7 +25,7 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
   ) {
     self.init(
       program: program, targetOrg: targetOrg, organizationID: organizationID, timeLimit: timeLimit,
-      clock: .process)
+      clock: ProcessClock())
   }
 
   package init(

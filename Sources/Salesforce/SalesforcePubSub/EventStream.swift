@@ -48,7 +48,7 @@ final class EventStream<Transport: ClientTransport>: Subscriber {
     credentials: any CredentialsSource, schemas: EventSchemas, retry: RetrySchedule,
     isIdentityError: @escaping @Sendable (any Error) -> Bool,
     onRetry: @escaping @Sendable (PubSubError, Duration) -> Void = { _, _ in },
-    clock: StreamClock = StreamClock(.process)
+    clock: StreamClock = StreamClock(ProcessClock())
   ) {
     self.schemas = schemas
     self.onRetry = onRetry

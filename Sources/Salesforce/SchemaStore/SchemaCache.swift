@@ -54,7 +54,7 @@ package final class SchemaCache: Sendable {
   ///   - onFetch: receives the ID of each schema that the service gave. From any thread.
   ///   - onFailure: receives why a schema could not be stored. From any thread.
   package convenience init(
-    directory: String, org: String, isReadOnly: Bool = false, clock: ProcessClock = .process,
+    directory: String, org: String, isReadOnly: Bool = false, clock: ProcessClock = ProcessClock(),
     onFetch: @escaping @Sendable (String) -> Void = { _ in },
     onFailure: @escaping @Sendable (String) -> Void = { _ in }
   ) {

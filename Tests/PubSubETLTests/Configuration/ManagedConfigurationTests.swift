@@ -1,3 +1,4 @@
+import Clocks
 import Pipeline
 import PubSubAPI
 import Testing
@@ -17,7 +18,9 @@ import Testing
   func named(text: String, record: ManagedSubscription.Record) throws {
     let configuration = try SamplePipeline().load(sets: ["source.managed=\"\(text)\""])
     #expect(configuration.source.managed == record)
-    #expect(PipelineAssembly(configuration: configuration).topics().map(\.start) == [.managed])
+    #expect(
+      PipelineAssembly(configuration: configuration, clock: ProcessClock()).topics().map(\.start)
+        == [.managed])
     #expect(
       ConfigurationSummary.text(configuration)
         .contains("first run after the position of the managed subscription \(text)"))
@@ -27,7 +30,9 @@ import Testing
   func absent() throws {
     let configuration = try SamplePipeline().load(sets: ["source.start=earliest"])
     #expect(configuration.source.managed == nil)
-    #expect(PipelineAssembly(configuration: configuration).topics().map(\.start) == [.earliest])
+    #expect(
+      PipelineAssembly(configuration: configuration, clock: ProcessClock()).topics().map(\.start)
+        == [.earliest])
   }
 
   @Test(

@@ -368,7 +368,7 @@ struct SchemaResolutionTests {
       await renew(receivedAt: receivedAt)
       #expect(service.requests == [id])
       // Another field has changed since.
-      await renew(receivedAt: ProcessClock.now)
+      await renew(receivedAt: ProcessClock().now)
     }
     #expect(service.requests == [id, id])
     #expect(cache.find(id)?.json == text("DateTime"))

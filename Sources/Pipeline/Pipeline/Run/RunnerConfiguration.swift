@@ -61,7 +61,7 @@ public struct RunnerConfiguration: Sendable {
   public static let stopPatience: Duration = .seconds(10)
 
   /// The time of deadlines and pauses.
-  package var clock = ProcessClock.process
+  package var clock = ProcessClock()
 
   public init() {}
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Clocks
 import Pipeline
 import RESTSource
 import SalesforceREST
@@ -40,7 +41,7 @@ struct PlanCommand: AsyncParsableCommand {
           "pipeline '\(configuration.name)' has no postgres sink and no stage 'mask'; only databases and "
             + "masks need a plan")
       }
-      try await Session.open(configuration) { session in
+      try await Session.open(configuration, clock: ProcessClock()) { session in
         try await self.plan(sinks, session)
       }
     } catch {

@@ -1,4 +1,5 @@
 internal import Bytes
+import Clocks
 internal import Glibc
 import JSON
 import Logging
@@ -39,7 +40,7 @@ struct ConsoleLogHandler: LogHandler {
 
   init(
     level: Logger.Level, format: LogFormat, console: ErrorConsole, secrets: SecretMask,
-    now: @escaping @Sendable () -> Int64 = { UTCTime.now() }
+    now: @escaping @Sendable () -> Int64
   ) {
     self.logLevel = level
     self.format = format
@@ -123,10 +124,12 @@ extension Logger.MetadataValue {
 extension Logger {
   /// The log of the program. No global state: whoever logs is given a logger.
   static func console(
-    _ console: ErrorConsole, level: Logger.Level, format: LogFormat, hiding secrets: SecretMask
+    _ console: ErrorConsole, level: Logger.Level, format: LogFormat, hiding secrets: SecretMask,
+    clock: ProcessClock
   ) -> Logger {
     let handler = ConsoleLogHandler(
-      level: level, format: format, console: console, secrets: secrets)
+      level: level, format: format, console: console, secrets: secrets,
+      now: { clock.wallTime })
     MessageWriter.standardError.reportDropped { count in
       handler.line(MessageWriter.sentence(dropped: count), level: .warning, [:])
     }

@@ -6,7 +6,7 @@ import Pipeline
 final class LiveProgress {
   private let console: ErrorConsole
   private let secrets: SecretMask
-  private let clock = ProcessClock.process
+  private let clock: ProcessClock
   private let start: ContinuousClock.Instant
   private var line = ProgressLine()
 
@@ -15,20 +15,22 @@ final class LiveProgress {
   ///
   /// - Parameter hasRows: rows go to standard output.
   init?(
-    console: ErrorConsole, secrets: SecretMask, hasRows: Bool, environment: Environment = .process
+    console: ErrorConsole, secrets: SecretMask, clock: ProcessClock, hasRows: Bool,
+    environment: Environment = .process
   ) {
     guard StandardStream.error.isTerminal, environment.variable("TERM") != "dumb",
       !hasRows || !StandardStream.output.isTerminal
     else { return nil }
     self.console = console
     self.secrets = secrets
-    self.start = self.clock.now
+    self.clock = clock
+    self.start = clock.now
   }
 
   /// Cheap enough to be called after each batch: most calls draw nothing.
   func update(_ snapshot: ProgressSnapshot) {
     let line = self.line.update(
-      snapshot, at: self.clock.now - self.start, wallTime: UTCTime.now(),
+      snapshot, at: self.clock.now - self.start, wallTime: self.clock.wallTime,
       columns: StandardStream.error.columns ?? 80)
     if let line { self.console.showProgress(.unended(line, hiding: self.secrets)) }
   }

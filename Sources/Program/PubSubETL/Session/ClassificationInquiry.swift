@@ -84,13 +84,14 @@ final class ClassificationInquiry: Sendable {
   }
 
   private func note(_ entity: String) {
-    self.state.withLock { $0.askedAt[entity] = ProcessClock.now }
+    let now = self.client.clock.now
+    self.state.withLock { $0.askedAt[entity] = now }
   }
 
   /// Objects whose answers are too old. They count as queried from now on, so concurrent callers
   /// leave them to this one.
   private func takeStale() -> [String] {
-    let now = ProcessClock.now
+    let now = self.client.clock.now
     return self.state.withLock { state in
       let stale = state.askedAt.filter { $0.value + Self.maxAge <= now }.map(\.key).sorted()
       for entity in stale { state.askedAt[entity] = now }
@@ -148,7 +149,7 @@ final class ClassificationInquiry: Sendable {
         return try await body()
       } catch {
         let failure = RunFailure(error)
-        let now = ProcessClock.now
+        let now = self.client.clock.now
         let message =
           error is RunFailure
           ? failure.message
@@ -162,7 +163,7 @@ final class ClassificationInquiry: Sendable {
             message + (failure.exitCode == .unavailable ? retries.verdict(at: now) : ""))
         }
         self.logger?.warning("\(message); retrying in \(Phrase.duration(delay))")
-        try await ProcessClock.sleep(for: delay)
+        try await self.client.clock.sleep(for: delay)
       }
     }
   }

@@ -13,17 +13,20 @@ final class Interruption: Sendable {
 
   /// The run's time limit; nil if there is none.
   let deadline: ContinuousClock.Instant?
+  private let clock: ProcessClock
   private let state: Lock<State>
 
-  init(deadline: ContinuousClock.Instant?) {
+  init(deadline: ContinuousClock.Instant?, clock: ProcessClock) {
     self.deadline = deadline
+    self.clock = clock
     self.state = Lock(State(since: deadline))
   }
 
   /// Call this when the user asks the run to stop.
   func ask() {
+    let now = self.clock.now
     let response = self.state.withLock { state in
-      state.since = state.since.map { min($0, ProcessClock.now) } ?? ProcessClock.now
+      state.since = state.since.map { min($0, now) } ?? now
       state.isAsked = true
       return state.response
     }
@@ -48,7 +51,7 @@ final class Interruption: Sendable {
   /// Whether the run was to stop longer ago than `patience`.
   func hasLasted(_ patience: Duration) -> Bool {
     self.state.withLock { state in
-      state.since.map { ProcessClock.now - $0 >= patience } ?? false
+      state.since.map { self.clock.now - $0 >= patience } ?? false
     }
   }
 }

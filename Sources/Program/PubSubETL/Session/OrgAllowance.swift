@@ -94,7 +94,7 @@ final class AllowanceWatch: Sendable {
       await self.look(maxEvents: maxEvents)
       return
     }
-    while (try? await ProcessClock.sleep(for: Self.interval)) != nil {
+    while (try? await self.client.clock.sleep(for: Self.interval)) != nil {
       do {
         let found = try await OrgAllowance.ask(self.client)
         allowance.renew(remaining: found.remaining)
@@ -116,7 +116,7 @@ final class AllowanceWatch: Sendable {
         do { return .success(try await OrgAllowance.ask(client)) } catch { return .failure(error) }
       }
       group.addTask {
-        try? await ProcessClock.sleep(for: Self.patience)
+        try? await client.clock.sleep(for: Self.patience)
         return nil
       }
       defer { group.cancelAll() }
@@ -163,7 +163,7 @@ final class AllowanceWatch: Sendable {
         return try await OrgAllowance.ask(self.client)
       } catch {
         let failure = RunFailure(error)
-        let now = ProcessClock.now
+        let now = self.client.clock.now
         guard failure.exitCode == .unavailable,
           let delay = retries.failed(at: now, random: .random(in: 0..<1))
         else {
@@ -175,7 +175,7 @@ final class AllowanceWatch: Sendable {
                 ? "; grant the run-as user View Setup and Configuration, or remove allowance.reserve"
                 : ""))
         }
-        try await ProcessClock.sleep(for: delay)
+        try await self.client.clock.sleep(for: delay)
       }
     }
   }

@@ -1,9 +1,10 @@
+import Clocks
 import HTTP2Transport
 import HTTPClient
 
 extension OrgConfiguration {
   /// The connection to the Pub/Sub API. Nothing is connected yet.
-  func transport() throws -> HTTP2ClientTransport {
+  func transport(clock: ProcessClock) throws -> HTTP2ClientTransport {
     let certificate = self.tls.identity.map {
       HTTP2ClientTransport.Configuration.ClientCertificate(
         certificateFile: $0.certificateFile, keyFile: $0.keyFile)
@@ -13,6 +14,7 @@ extension OrgConfiguration {
       host: self.endpoint.host, port: UInt16(self.endpoint.port),
       security: self.endpoint.isSecure
         ? .tls(caFile: self.tls.caFile, certificate: certificate) : .plaintext)
+    configuration.clock = clock
     configuration.proxy = self.proxy.proxy(for: self.endpoint).map { proxy in
       HTTP2ClientTransport.Configuration.Proxy(
         host: proxy.host, port: UInt16(proxy.port),

@@ -1,3 +1,4 @@
+import Clocks
 import GRPCCore
 import HTTP2Transport
 import Logging
@@ -17,16 +18,17 @@ struct OrgConnection: Sendable {
   ///
   /// - Parameters:
   ///   - secrets: learns every token that is obtained.
+  ///   - clock: of the login, the service and REST.
   ///   - logger: logs the requests and what the user should correct although a login worked; nil for a
   ///     warning on standard error.
   static func open<Value>(
-    _ org: OrgConfiguration, secrets: SecretMask, logger: Logger? = nil,
+    _ org: OrgConfiguration, secrets: SecretMask, clock: ProcessClock, logger: Logger? = nil,
     _ body: (OrgConnection) async throws -> Value
   ) async throws -> Value {
-    let client = GRPCClient(transport: try org.transport())
+    let client = GRPCClient(transport: try org.transport(clock: clock))
     let connection = OrgConnection(
-      credentials: OrgCredentials(org, secrets: secrets, logger: logger),
-      service: PubSubClient(client, onTrace: logger.flatMap(ServiceLog.calls)))
+      credentials: OrgCredentials(org, secrets: secrets, clock: clock, logger: logger),
+      service: PubSubClient(client, clock: clock, onTrace: logger.flatMap(ServiceLog.calls)))
     return try await withThrowingTaskGroup(of: Void.self) { group in
       // Not on the thread of the caller, which sinks may block.
       group.addTask(executorPreference: globalConcurrentExecutor) {

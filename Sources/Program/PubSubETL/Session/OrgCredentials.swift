@@ -1,3 +1,4 @@
+import Clocks
 import GRPCCore
 import HTTPClient
 import Logging
@@ -14,9 +15,10 @@ struct OrgCredentials: CredentialsSource {
 
   /// - Parameters:
   ///   - secrets: learns every token that is obtained.
+  ///   - clock: of logins, and of calls by `http`.
   ///   - logger: logs the requests, every token but the first, and what the user should correct although
   ///     a login worked; nil for a warning on standard error.
-  init(_ org: OrgConfiguration, secrets: SecretMask, logger: Logger? = nil) {
+  init(_ org: OrgConfiguration, secrets: SecretMask, clock: ProcessClock, logger: Logger? = nil) {
     let onRenewal: @Sendable (AccessToken) -> Void = { token in
       logger?.info("token renewed", metadata: ["org": "\(token.organizationID)"])
     }
@@ -29,6 +31,7 @@ struct OrgCredentials: CredentialsSource {
     }
     var configuration = Self.httpConfiguration(org)
     configuration.onExchange = logger.flatMap(ServiceLog.exchanges)
+    configuration.clock = clock
     let client = HTTPClient(configuration)
     self.http = client
     switch org.auth {
@@ -36,20 +39,20 @@ struct OrgCredentials: CredentialsSource {
       self.provider = Self.provider(
         ClientCredentialsFlow(
           loginURL: loginURL.url, clientID: clientID, clientSecret: clientSecret.value,
-          organizationID: org.orgID, client: client), secrets, onRenewal)
+          organizationID: org.orgID, client: client), clock, secrets, onRenewal)
     case .jwtBearer(let login):
       self.provider = Self.provider(
         JWTBearerFlow(
           JWTBearerFlow.Identity(
             loginURL: login.loginURL.url, clientID: login.clientID, username: login.username,
             audience: login.audience),
-          key: login.key, organizationID: org.orgID, client: client, onNotice: onNotice), secrets,
-        onRenewal)
+          key: login.key, organizationID: org.orgID, client: client, onNotice: onNotice), clock,
+        secrets, onRenewal)
     case .refreshToken(let login):
       let source: RefreshTokenFlow.Source =
         switch login.token {
         case .value(let secret): .value(secret.value)
-        case .file(let path): .file(RefreshTokenFile(path))
+        case .file(let path): .file(RefreshTokenFile(path, clock: clock))
         }
       self.provider = Self.provider(
         RefreshTokenFlow(
@@ -57,11 +60,12 @@ struct OrgCredentials: CredentialsSource {
             loginURL: login.loginURL.url, clientID: login.clientID,
             clientSecret: login.clientSecret?.value),
           source: source, organizationID: org.orgID, client: client,
-          onToken: { secrets.add($0) }, onNotice: onNotice), secrets, onRenewal)
+          onToken: { secrets.add($0) }, onNotice: onNotice), clock, secrets, onRenewal)
     case .salesforceCLI(let program, let targetOrg):
       self.provider = Self.provider(
         SalesforceCLIFlow(
-          program: program, targetOrg: targetOrg, organizationID: org.orgID), secrets, onRenewal)
+          program: program, targetOrg: targetOrg, organizationID: org.orgID, clock: clock), clock,
+        secrets, onRenewal)
     case .token(let source, let instanceURL):
       self.provider = Self.provider(
         StaticTokenFlow(
@@ -71,7 +75,7 @@ struct OrgCredentials: CredentialsSource {
             case .file(let path):
               try Self.token(inFile: path)
             }
-          }, instanceURL: instanceURL.url, organizationID: org.orgID), secrets, onRenewal)
+          }, instanceURL: instanceURL.url, organizationID: org.orgID), clock, secrets, onRenewal)
     }
   }
 
@@ -86,11 +90,11 @@ struct OrgCredentials: CredentialsSource {
   }
 
   private static func provider(
-    _ flow: some AccessTokenFlow, _ secrets: SecretMask,
+    _ flow: some AccessTokenFlow, _ clock: ProcessClock, _ secrets: SecretMask,
     _ onRenewal: @escaping @Sendable (AccessToken) -> Void
   ) -> AccessTokenProvider {
     AccessTokenProvider(
-      SameOrgFlow(flow, onToken: { secrets.add($0.value) }, onRenewal: onRenewal))
+      SameOrgFlow(flow, onToken: { secrets.add($0.value) }, onRenewal: onRenewal), clock: clock)
   }
 
   private static func httpConfiguration(_ org: OrgConfiguration) -> HTTPClient.Configuration {

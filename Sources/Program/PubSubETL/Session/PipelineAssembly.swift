@@ -11,6 +11,7 @@ import TLSStream
 /// Creates the parts of a run from its configuration. The only place that knows the real ones.
 struct PipelineAssembly {
   let configuration: PipelineConfiguration
+  let clock: ProcessClock
 
   /// This process, as identified to stores that others may use.
   func owner(_ store: FileCheckpointStore) throws(CheckpointError) -> RunOwner {
@@ -68,6 +69,7 @@ struct PipelineAssembly {
   func schemas(ofOrg org: String, logger: Logger? = nil) -> SchemaCache {
     SchemaCache(
       directory: self.configuration.statePaths.schemas, org: org, isReadOnly: logger == nil,
+      clock: self.clock,
       onFetch: { logger?.info("schema fetched", metadata: ["schema": "\($0)"]) },
       onFailure: { logger?.info("\($0)") })
   }
@@ -127,6 +129,7 @@ struct PipelineAssembly {
 
   func runner(_ options: RunOptions) -> RunnerConfiguration {
     var runner = RunnerConfiguration()
+    runner.clock = self.clock
     switch options.limits.until(self.configuration.run) {
     case .caughtUp: runner.until = .caughtUp
     case .forever: runner.until = .forever

@@ -1,5 +1,6 @@
 internal import Clocks
 internal import EventLoop
+import HTTPClient
 import Pipeline
 import PubSubAPI
 import PubSubSource
@@ -140,13 +141,13 @@ private struct Patience {
         guard !(error is RunFailure), !(error is EventDecodingError),
           await self.mayPass(failure, &refusals)
         else { return nil }
-        let now = ProcessClock.now
+        let now = self.credentials.http.clock.now
         guard let delay = self.retries.failed(at: now, random: .random(in: 0..<1)) else {
           failure.message += self.retries.verdict(at: now)
           throw failure
         }
         try onRetry(failure, delay)
-        try await ProcessClock.sleep(for: delay)
+        try await self.credentials.http.clock.sleep(for: delay)
       }
     }
   }

@@ -42,17 +42,17 @@ struct Session {
   ///
   /// - Parameter logger: stores new schemas, too; nil to store none.
   static func open<Value>(
-    _ configuration: PipelineConfiguration, logger: Logger? = nil,
+    _ configuration: PipelineConfiguration, clock: ProcessClock, logger: Logger? = nil,
     _ body: (Session) async throws -> Value
   ) async throws -> Value {
     try await OrgConnection.open(
-      configuration.source.org, secrets: configuration.secrets, logger: logger
+      configuration.source.org, secrets: configuration.secrets, clock: clock, logger: logger
     ) { connection in
       let token = try await connection.credentials.provider.token()
       return try await body(
         Session(
-          PipelineAssembly(configuration: configuration), connection, token, logger: logger,
-          keepsSchemas: logger != nil))
+          PipelineAssembly(configuration: configuration, clock: clock), connection, token,
+          logger: logger, keepsSchemas: logger != nil))
     }
   }
 

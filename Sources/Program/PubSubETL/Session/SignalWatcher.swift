@@ -1,3 +1,4 @@
+import Clocks
 import EventLoop
 import Glibc
 internal import Synchronization
@@ -15,9 +16,11 @@ private let hasSignal = Atomic<Bool>(false)
 final class SignalWatcher {
   private let loop: EventLoop
 
-  /// - Parameter onFirst: called once, on the watcher's thread.
-  init(onFirst: @escaping @Sendable () -> Void) async throws {
-    self.loop = try EventLoop(name: "signals")
+  /// - Parameters:
+  ///   - clock: of the run that it may stop.
+  ///   - onFirst: called once, on the watcher's thread.
+  init(clock: ProcessClock, onFirst: @escaping @Sendable () -> Void) async throws {
+    self.loop = try EventLoop(name: "signals", clock: clock)
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemCallError("pipe") }
     for end in ends {

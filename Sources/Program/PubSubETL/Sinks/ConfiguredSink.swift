@@ -1,4 +1,5 @@
 import Checkpoint
+import Clocks
 import JSON
 import Logging
 import Pipeline
@@ -102,7 +103,7 @@ protocol ConfiguredSink: Sendable {
   /// - Parameter log: receives what could not be finished.
   /// - Returns: `removed_sinks` of the next checkpoint.
   static func finishRemoved(
-    _ succession: SinkSuccession, pipeline: String, org: String,
+    _ succession: SinkSuccession, pipeline: String, org: String, clock: ProcessClock,
     log: (Logger.Level, String) -> Void
   ) throws -> [String: RemovedSink]
 
@@ -132,7 +133,7 @@ extension ConfiguredSink {
   func checkConnection(_ configuration: PipelineConfiguration) throws -> [String] { [] }
 
   static func finishRemoved(
-    _ succession: SinkSuccession, pipeline: String, org: String,
+    _ succession: SinkSuccession, pipeline: String, org: String, clock: ProcessClock,
     log: (Logger.Level, String) -> Void
   ) throws -> [String: RemovedSink] { succession.removed }
 }

@@ -16,6 +16,7 @@ struct SinkContext {
   var logger: Logger
   var log: RunLog
   var interruption: Interruption
+  var clock: ProcessClock
 }
 
 /// The process of a run or command.

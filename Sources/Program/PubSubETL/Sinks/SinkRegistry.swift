@@ -1,4 +1,5 @@
 import Checkpoint
+import Clocks
 import JSON
 import Logging
 
@@ -69,13 +70,13 @@ enum SinkRegistry {
 
   /// Finishes what removed sinks had in progress; `removed_sinks` of the next checkpoint.
   static func finishRemoved(
-    _ succession: SinkSuccession?, pipeline: String, org: String,
+    _ succession: SinkSuccession?, pipeline: String, org: String, clock: ProcessClock,
     log: (Logger.Level, String) -> Void
   ) throws -> [String: RemovedSink] {
     guard var succession else { return [:] }
     for type in self.types {
       succession.removed = try type.finishRemoved(
-        succession, pipeline: pipeline, org: org, log: log)
+        succession, pipeline: pipeline, org: org, clock: clock, log: log)
     }
     return succession.removed
   }

@@ -96,7 +96,7 @@ import Testing
     lines: Int, isStream: Bool, takenMessages: Int = .max, from descriptor: Int32? = nil,
     schemas: [String: String] = ["S": Self.schema], missing: Status.Code = .notFound,
     credentials: any CredentialsSource = StaticCredentials(),
-    interruption: Interruption = Interruption(deadline: nil),
+    interruption: Interruption = Interruption(deadline: nil, clock: ProcessClock()),
     repeatsUnknown: Bool = false, giveUpAfter: Duration? = RetrySchedule().giveUpAfter,
     _ serve:
       @Sendable @escaping (ServerCall, Int, @Sendable () async -> Eventbus_V1_PublishRequest?)
@@ -326,7 +326,7 @@ import Testing
   @Test("A signal ends a run while its login hangs")
   func hangingLogin() async throws {
     for isStream in [false, true] {
-      let interruption = Interruption(deadline: nil)
+      let interruption = Interruption(deadline: nil, clock: ProcessClock())
       let (account, failure) = try await Self.account(
         lines: 3, isStream: isStream,
         credentials: HangingLogin { interruption.ask() }, interruption: interruption

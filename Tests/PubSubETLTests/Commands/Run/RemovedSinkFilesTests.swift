@@ -1,4 +1,5 @@
 import Checkpoint
+import Clocks
 import FileSink
 import FoundationEssentials
 import JSON
@@ -52,9 +53,10 @@ struct RemovedSinkFilesTests {
     var told: [(Logger.Level, String)] = []
     var next = document
     next.sinks = succession.states
-    next.removedSinks = try RemovedSinkFiles(pipeline: "opps", org: "00D").finish(succession) {
-      told.append(($0, $1))
-    }
+    next.removedSinks = try RemovedSinkFiles(pipeline: "opps", org: "00D", clock: ProcessClock())
+      .finish(succession) {
+        told.append(($0, $1))
+      }
     return (next, told)
   }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Checkpoint
+import Clocks
 import Logging
 import Testing
 
@@ -14,7 +15,8 @@ struct RunLockTests {
     let options = try RunOptions.parse([state.configuration.file, "--max-duration", "50ms"])
     let run = PipelineRun(
       state.configuration, options: options, purpose: .export,
-      interruption: Interruption(deadline: .now + .milliseconds(50)),
+      interruption: Interruption(deadline: .now + .milliseconds(50), clock: ProcessClock()),
+      clock: ProcessClock(),
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, progress: nil)
     await run.execute()
     #expect(run.report.exitCode == .tryAgain)

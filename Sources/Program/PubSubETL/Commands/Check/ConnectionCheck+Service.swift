@@ -1,4 +1,5 @@
 internal import Checkpoint
+import Clocks
 import PubSubAPI
 import SalesforceAuth
 
@@ -9,7 +10,7 @@ extension ConnectionCheck {
     _ configuration: PipelineConfiguration
   ) async throws(Failure) -> [String] {
     do {
-      return try await Session.open(configuration) { session in
+      return try await Session.open(configuration, clock: ProcessClock()) { session in
         try OrgChange.check(
           try FileCheckpointStore.peek(configuration.statePaths), isOf: session.org)
         var lines = ["login: org \(session.org) at \(session.token.instanceURL)"]

@@ -1,5 +1,6 @@
 import ArgumentParser
 internal import Checkpoint
+import Clocks
 import Pipeline
 import SalesforceAuth
 
@@ -46,7 +47,7 @@ struct CheckpointAcceptOrgCommand: AsyncParsableCommand {
             + "\"start\": \"earliest\" or \"latest\" to the source")
       }
       let org = try await OrgConnection.open(
-        configuration.source.org, secrets: configuration.secrets
+        configuration.source.org, secrets: configuration.secrets, clock: ProcessClock()
       ) { try await $0.credentials.provider.token().organizationID }
       let databases = try SinkDatabases(configuration, readsOrgs: true)
       // Before the state directory is made, which the lock needs.
@@ -56,7 +57,8 @@ struct CheckpointAcceptOrgCommand: AsyncParsableCommand {
       let store = try CheckpointChange.open(configuration)
       let change = try OrgChange(
         configuration, to: org, stored: try store.load(), databases, entities: entities)
-      let owner = try PipelineAssembly(configuration: configuration).owner(store)
+      let owner = try PipelineAssembly(configuration: configuration, clock: ProcessClock()).owner(
+        store)
       try databases.checkLeases(owner)
       StandardStream.output.write(
         PrintableText(lines: change.text(databases), hiding: configuration.secrets))

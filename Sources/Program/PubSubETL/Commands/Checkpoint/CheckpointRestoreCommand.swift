@@ -1,5 +1,6 @@
 import ArgumentParser
 internal import Checkpoint
+import Clocks
 import JSON
 import Pipeline
 
@@ -65,7 +66,8 @@ struct CheckpointRestoreCommand: AsyncParsableCommand {
       _ = try CheckpointRestore(configuration, databases)
       let store = try CheckpointChange.open(configuration)
       let restore = try CheckpointRestore(configuration, databases)
-      let owner = try PipelineAssembly(configuration: configuration).owner(store)
+      let owner = try PipelineAssembly(configuration: configuration, clock: ProcessClock()).owner(
+        store)
       try databases.checkOrg(restore.document.org)
       if !restore.newEpochs.isEmpty { try databases.checkLeases(owner) }
       StandardStream.output.write(

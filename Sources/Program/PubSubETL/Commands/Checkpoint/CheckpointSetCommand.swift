@@ -1,5 +1,6 @@
 import ArgumentParser
 internal import Checkpoint
+import Clocks
 import JSON
 import Pipeline
 
@@ -75,7 +76,8 @@ struct CheckpointSetCommand: AsyncParsableCommand {
         throw RunFailure(.noCheckpoint, "\(store.path) has just been removed")
       }
       var document = stored ?? databases.document(configuration)
-      let owner = try PipelineAssembly(configuration: configuration).owner(store)
+      let owner = try PipelineAssembly(configuration: configuration, clock: ProcessClock()).owner(
+        store)
       try databases.checkOrg(document.org)
       try databases.checkLeases(owner)
       let exportedEpochs = try configuration.sinks.map {

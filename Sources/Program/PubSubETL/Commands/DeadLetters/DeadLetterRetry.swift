@@ -27,6 +27,7 @@ final class DeadLetterRetry {
   private let configuration: PipelineConfiguration
   private let options: RunOptions
   private let logger: Logger
+  private let clock = ProcessClock()
   /// Letters in the clear are taken: always, unless the pipeline seals them.
   private let takesUnsealed: Bool
   private var result = Result()
@@ -53,7 +54,7 @@ final class DeadLetterRetry {
     let book = try DeadLetterBook(self.configuration)
     _ = try DeadLetterChoice.isWaiting(ids, all: all, in: book)
     let selection = DeadLetterChoice.selection(ids, all: all)
-    try await Session.open(self.configuration) { session in
+    try await Session.open(self.configuration, clock: self.clock) { session in
       let decoders = LetterDecoders(session, takesUnsealed: self.takesUnsealed)
       try await self.visitCommits(book, selection) { letters in
         for letter in letters
@@ -83,7 +84,9 @@ final class DeadLetterRetry {
     try CheckpointJournal.append(
       self.configuration.statePaths, command: "dead-letters retry", topic: nil,
       old: all ? "all" : .array(ids.map { .string($0) }), new: nil)
-    try await Session.open(self.configuration, logger: self.logger) { session in
+    try await Session.open(
+      self.configuration, clock: self.clock, logger: self.logger
+    ) { session in
       guard document.org == session.org else {
         throw RunFailure(
           .otherOrg,
@@ -96,8 +99,9 @@ final class DeadLetterRetry {
         retry: self.configuration.retry.schedule(follows: false), logger: self.logger,
         log: RunLog(
           logger: self.logger, progress: nil, follows: false,
-          endpoint: self.configuration.source.org.endpoint.url),
-        interruption: Interruption(deadline: nil))
+          endpoint: self.configuration.source.org.endpoint.url, clock: self.clock),
+        interruption: Interruption(deadline: nil, clock: self.clock),
+        clock: self.clock)
       let sinks = self.configuration.sinks.map { $0.runSink(context) }
       defer { for sink in sinks { sink.close() } }
       let decoders = LetterDecoders(session, takesUnsealed: self.takesUnsealed)
@@ -276,7 +280,7 @@ final class DeadLetterRetry {
       try stores.stages.pipeline.apply(to: batch)
       for (store, positions) in stores.databases {
         try Self.check(letter, isBehind: positions, of: store)
-        try await Self.waiting { try store.makeReady(for: batch.layout) }
+        try await self.waiting { try store.makeReady(for: batch.layout) }
         try store.write(batch)
       }
       accepted.append(letter)
@@ -284,7 +288,7 @@ final class DeadLetterRetry {
     guard !accepted.isEmpty else { return }
     var refusals: [StoredDeadLetter.ID: String] = [:]
     for (store, positions) in stores.databases {
-      for event in try await Self.make(store, durable: Commit(positions: positions)) {
+      for event in try await self.make(store, durable: Commit(positions: positions)) {
         let id = StoredDeadLetter.ID(
           topic: event.topic, epoch: event.epoch, ordinal: event.ordinal)
         refusals[id] = event.reason
@@ -333,7 +337,7 @@ final class DeadLetterRetry {
   }
 
   /// - Returns: events that the store has refused.
-  private static func make(
+  private func make(
     _ store: any Store, durable commit: Commit
   ) async throws -> [RefusedEvent] {
     try store.seal(isLast: false)
@@ -346,11 +350,11 @@ final class DeadLetterRetry {
 
   /// Asks again for what a store could not do for a moment; the store gives up by throwing.
   @discardableResult
-  private static func waiting(_ body: () throws -> StoreAnswer) async throws -> StoreAnswer {
+  private func waiting(_ body: () throws -> StoreAnswer) async throws -> StoreAnswer {
     while true {
       let answer = try body()
       guard case .unavailable(let outage) = answer else { return answer }
-      try await ProcessClock.sleep(until: outage.retryAt)
+      try await self.clock.sleep(until: outage.retryAt)
     }
   }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Clocks
 import EventLoop
 import FileSink
 import JSON
@@ -52,7 +53,7 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
     let secrets = configuration.secrets
     var logger = Logger.console(
       ErrorConsole(), level: self.log.logLevel ?? .warning, format: self.log.effectiveFormat,
-      hiding: secrets)
+      hiding: secrets, clock: ProcessClock())
     logger[metadataKey: "pipeline"] = "\(configuration.name)"
     let retry = DeadLetterRetry(
       configuration, options: try RunOptions.parse(["--", self.options.pipeline]),

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Bytes
+import Clocks
 import FileSink
 import JSON
 import Pipeline
@@ -54,7 +55,7 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
   private func printLines(
     of letter: StoredDeadLetter, _ configuration: PipelineConfiguration
   ) async throws {
-    try await Session.open(configuration) { session in
+    try await Session.open(configuration, clock: ProcessClock()) { session in
       let decoders = LetterDecoders(session, takesUnsealed: true)
       try await decoders.prepare(for: letter)
       let batch: RecordBatch

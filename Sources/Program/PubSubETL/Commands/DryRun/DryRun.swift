@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Checkpoint
+import Clocks
 import EventLoop
 import HTTPClient
 import JSON
@@ -24,13 +25,13 @@ final class DryRun {
 
   init(
     _ configuration: PipelineConfiguration, options: RunOptions, dryRun: DryRunOptions,
-    logger: Logger, output: DryRunOutput
+    clock: ProcessClock, logger: Logger, output: DryRunOutput
   ) {
     self.configuration = configuration
     self.options = Self.bounded(options)
     self.dryRun = dryRun
     self.logger = logger
-    self.assembly = PipelineAssembly(configuration: configuration)
+    self.assembly = PipelineAssembly(configuration: configuration, clock: clock)
     self.output = output
   }
 
@@ -44,7 +45,7 @@ final class DryRun {
   func execute() async -> ExitCode {
     do {
       // Databases block: they get a thread that nobody else waits for.
-      let worker = try EventLoop(name: "pipeline")
+      let worker = try EventLoop(name: "pipeline", clock: self.assembly.clock)
       return try await withTaskExecutorPreference(worker) { try await self.run() }
     } catch {
       let failure = RunFailure(error)
@@ -57,7 +58,8 @@ final class DryRun {
     for warning in self.configuration.securityWarnings { self.logger.warning("\(warning)") }
     let count = try self.eventCount()
     return try await OrgConnection.open(
-      self.configuration.source.org, secrets: self.configuration.secrets, logger: self.logger
+      self.configuration.source.org, secrets: self.configuration.secrets,
+      clock: self.assembly.clock, logger: self.logger
     ) { connection in
       let token = try await connection.credentials.provider.token()
       let session = Session(
@@ -103,7 +105,9 @@ final class DryRun {
     let source = PubSubSource(
       topics: self.topics, client: session.connection.service,
       credentials: session.connection.credentials, options: options)
-    let watcher = try await SignalWatcher { [interrupt = source.interrupt] in interrupt() }
+    let watcher = try await SignalWatcher(clock: self.assembly.clock) {
+      [interrupt = source.interrupt] in interrupt()
+    }
     defer { withExtendedLifetime(watcher) {} }
 
     let traces = EventTraces(
@@ -111,14 +115,15 @@ final class DryRun {
     let (log, output) = (
       RunLog(
         logger: self.logger, progress: nil, follows: false,
-        endpoint: self.configuration.source.org.endpoint.url), self.output
+        endpoint: self.configuration.source.org.endpoint.url, clock: self.assembly.clock),
+      self.output
     )
     let store = CheckpointedStore(
       sinks: self.sinks(stages, traces), deadLetters: PreviewLetters(traces)
     ) { _, _, _ in try output.show(traces.take()) }
     let runner = try PipelineRunner(
       source: source, stages: stages.pipeline, stores: [store], stored: [stored],
-      configuration: configuration, wallClock: UTCTime.now)
+      configuration: configuration, wallClock: { [clock = self.assembly.clock] in clock.wallTime })
     runner.onRetry = { log.retrying(topic: $0, $1, delay: $2) }
     runner.onNote = { log.note($0) }
     let result = await withTaskGroup(of: Void.self) { group in

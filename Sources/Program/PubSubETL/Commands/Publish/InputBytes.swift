@@ -33,6 +33,7 @@ final class InputBytes: Sendable {
   /// A pipe; a byte written to it ends the wait for input.
   private let wakeup: (read: Int32, write: Int32)
   private let thread: EventLoop
+  private let clock = ProcessClock()
   private let state = Lock(State())
 
   /// - Parameter descriptor: stays open until the process ends.
@@ -43,7 +44,7 @@ final class InputBytes: Sendable {
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     self.wakeup = (ends[0], ends[1])
     // A dedicated thread, because its work blocks.
-    self.thread = try EventLoop(name: "input")
+    self.thread = try EventLoop(name: "input", clock: self.clock)
   }
 
   /// Returns what has arrived, as soon as there is anything.
@@ -56,18 +57,18 @@ final class InputBytes: Sendable {
     while true {
       if let piece = self.taken() { return piece }
       if let deadline {
-        guard ProcessClock.now < deadline else { return .nothing }
+        guard self.clock.now < deadline else { return .nothing }
         timer =
           timer
-          ?? Task {
+          ?? Task { [clock] in
             // The only error is cancellation, which means that the wait is over.
-            try? await ProcessClock.sleep(until: deadline)
+            try? await clock.sleep(until: deadline)
             self.wake()
           }
       }
       await withCheckedContinuation { continuation in
         let mustWait = self.state.withLock { state in
-          let isLate = deadline.map { ProcessClock.now >= $0 } ?? false
+          let isLate = deadline.map { self.clock.now >= $0 } ?? false
           guard state.bytes.isEmpty, state.end == nil, !state.isInterrupted, !isLate else {
             return false
           }

@@ -137,14 +137,15 @@ struct PublishCommand: AsyncParsableCommand {
   }
 
   private func publish(_ org: OrgConfiguration, _ secrets: SecretMask) async throws -> ExitCode {
+    let clock = ProcessClock()
     let input = try InputBytes(try self.openInput())
-    let interruption = Interruption(deadline: nil)
-    let watcher = try await SignalWatcher { interruption.ask() }
+    let interruption = Interruption(deadline: nil, clock: clock)
+    let watcher = try await SignalWatcher(clock: clock) { interruption.ask() }
     defer { withExtendedLifetime(watcher) {} }
     let report = PublishReport(
       secrets: secrets, isDryRun: self.dryRun,
       inputName: self.file ?? "standard input")
-    let run = try await OrgConnection.open(org, secrets: secrets) { connection in
+    let run = try await OrgConnection.open(org, secrets: secrets, clock: clock) { connection in
       let run = PublishRun(
         self.options, client: connection.service, credentials: connection.credentials,
         input: input, interruption: interruption,

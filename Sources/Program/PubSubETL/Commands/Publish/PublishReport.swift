@@ -14,6 +14,7 @@ final class PublishReport: Sendable {
   private let isDryRun: Bool
   private let inputName: String
   private let console = ErrorConsole()
+  private let clock = ProcessClock()
   private let showsProgress: Bool
   private let state = Lock(State())
 
@@ -50,7 +51,7 @@ final class PublishReport: Sendable {
   /// Cheap enough to call for each batch.
   func show(_ summary: PublishSummary) {
     guard self.showsProgress else { return }
-    let now = ProcessClock.now
+    let now = self.clock.now
     let isDue = self.state.withLock { state in
       guard state.nextProgress.map({ now >= $0 }) ?? true else { return false }
       state.nextProgress = now + .milliseconds(200)

@@ -122,17 +122,17 @@ extension PublishRun {
     case .bug: throw ifInvalid ?? RunFailure(.internal, error.message)
     }
     let delay = self.retries.failed(
-      at: ProcessClock.now, minimum: minimum, random: .random(in: 0..<1))
+      at: self.client.clock.now, minimum: minimum, random: .random(in: 0..<1))
     guard let delay else {
       throw RunFailure(
         .unavailable,
-        error.message + self.retries.verdict(at: ProcessClock.now, setting: "--give-up-after"))
+        error.message + self.retries.verdict(at: self.client.clock.now, setting: "--give-up-after"))
     }
     // A single broken connection is reopened silently.
     if self.retries.failures == 2 {
       self.onRetry("\(error.message); trying again, for up to --give-up-after")
     }
-    await self.wait(until: ProcessClock.now + delay)
+    await self.wait(until: self.client.clock.now + delay)
     try self.checkInterruption()
   }
 
@@ -143,9 +143,9 @@ extension PublishRun {
 
   /// Returns at the given instant, or as soon as the user asks the run to stop.
   func wait(until instant: ContinuousClock.Instant?) async {
-    guard let instant, instant > ProcessClock.now else { return }
+    guard let instant, instant > self.client.clock.now else { return }
     // The only error is cancellation, after which the caller checks `interruption`.
-    try? await self.untilInterrupted { try await ProcessClock.sleep(until: instant) }
+    try? await self.untilInterrupted { try await self.client.clock.sleep(until: instant) }
   }
 
   /// Runs a task, which is cancelled when the user asks the run to stop.

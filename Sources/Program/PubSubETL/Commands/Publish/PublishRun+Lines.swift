@@ -36,7 +36,7 @@ extension PublishRun {
       let next = self.batches.firstIndex { !$0.isSettled && !$0.isOutstanding }
       if let next { return next }
       guard self.maySend, self.batches.count < 2 * Self.window else { return nil }
-      let now = ProcessClock.now
+      let now = self.client.clock.now
       switch try await self.build(until: mayWait ? now + Self.idleTime : now) {
       case .batch: continue
       case .ended, .interrupted, .nothing: return nil
@@ -61,7 +61,8 @@ extension PublishRun {
           if batch.lines.isEmpty { return .ended }
           break
         }
-        switch await self.input.next(until: batch.lines.isEmpty ? deadline : ProcessClock.now) {
+        switch await self.input.next(until: batch.lines.isEmpty ? deadline : self.client.clock.now)
+        {
         case .bytes(let more): self.lines.append(more)
         case .end: self.isInputEnded = true
         // Complete lines that have arrived are published; what follows them may be truncated.
@@ -91,7 +92,7 @@ extension PublishRun {
 
   private func finish(_ batch: PublishBatch, events: Int) -> Built {
     var batch = batch
-    if events > 0 { batch.due = self.pace.due(events: events, now: ProcessClock.now) }
+    if events > 0 { batch.due = self.pace.due(events: events, now: self.client.clock.now) }
     self.batches.append(batch)
     return .batch
   }

@@ -180,7 +180,7 @@ actor PublishRun<Transport: ClientTransport> {
       while outstanding < Self.window, self.maySend,
         let index = try await self.nextToSend(mayWait: outstanding == 0)
       {
-        let delay = (self.batches[index].due ?? ProcessClock.now) - ProcessClock.now
+        let delay = (self.batches[index].due ?? self.client.clock.now) - self.client.clock.now
         if delay > .zero {
           if outstanding > 0 { break }
           if delay > Self.idleTime { return }

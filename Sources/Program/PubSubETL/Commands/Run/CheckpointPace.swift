@@ -12,18 +12,20 @@ final class CheckpointPace {
   private let store: FileCheckpointStore
   /// Whether some sink's state is stored only in the checkpoint.
   private let isNeeded: Bool
+  private let clock: ProcessClock
   private var saved: CheckpointDocument?
   private var savedAt: ContinuousClock.Instant?
   /// The newest document that has not been stored.
   private var waiting: CheckpointDocument?
 
-  init(_ store: FileCheckpointStore, isNeeded: Bool) {
+  init(_ store: FileCheckpointStore, isNeeded: Bool, clock: ProcessClock) {
     self.store = store
     self.isNeeded = isNeeded
+    self.clock = clock
   }
 
   func save(_ document: CheckpointDocument) throws {
-    let now = ProcessClock.now
+    let now = self.clock.now
     if !self.isNeeded, let saved, let savedAt, saved.deadLetters == document.deadLetters,
       Self.epochs(saved) == Self.epochs(document), now - savedAt < .seconds(1)
     {

@@ -1,4 +1,5 @@
 import Bytes
+internal import Clocks
 import Logging
 import Pipeline
 import RESTSource
@@ -113,7 +114,7 @@ struct ColumnInquiry {
     let limit =
       self.configuration.repair.maxCalls
       ?? self.client.usage.map { Int(Double($0.limit) * Self.share) } ?? Self.usualLimit
-    let ofHours = Double(limit) / 2 * Double(UTCTime.now() / 1000 % 86_400) / 86_400
+    let ofHours = Double(limit) / 2 * Double(self.client.clock.wallTime / 1000 % 86_400) / 86_400
     return made < (isFirst ? limit : min(limit, Self.freeCalls + Int(ofHours)))
   }
 }

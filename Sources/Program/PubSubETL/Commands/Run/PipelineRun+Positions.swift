@@ -23,7 +23,7 @@ extension PipelineRun {
       if let takeover = keeper.takeover {
         try CheckpointJournal.append(
           self.configuration.statePaths, command: "run --take-over", topic: nil,
-          old: takeover.old, new: takeover.new)
+          old: takeover.old, new: takeover.new, clock: self.clock)
       }
       keepers.append(keeper)
       found.append(
@@ -39,7 +39,8 @@ extension PipelineRun {
     for topic in positions.resetTopics.sorted() {
       try CheckpointJournal.append(
         self.configuration.statePaths, command: "run --accept-reset", topic: topic,
-        old: document?.topics[topic]?.json ?? nil, new: positions.checkpoint[topic]?.json ?? nil)
+        old: document?.topics[topic]?.json ?? nil, new: positions.checkpoint[topic]?.json ?? nil,
+        clock: self.clock)
     }
     for (index, place) in found.enumerated() where place.stored == nil {
       try keepers[index].begin(at: positions.keepers[index])

@@ -31,7 +31,7 @@ extension PipelineRun {
     let context = SinkContext(
       configuration: self.configuration, org: session.org, options: self.options,
       owner: try session.assembly.owner(store), retry: session.retry, logger: self.logger,
-      log: self.log, interruption: self.interruption)
+      log: self.log, interruption: self.interruption, clock: self.clock)
     let sinks = self.configuration.sinks.map { $0.runSink(context) }
     do {
       let faults = try sinks.flatMap { try $0.survey(from: succession?.states[$0.name]) }
@@ -42,9 +42,10 @@ extension PipelineRun {
       for sink in sinks { try sink.recover() }
       let deadLetters = try context.deadLetters(recoveredFrom: document?.deadLetters)
       let removed = try SinkRegistry.finishRemoved(
-        succession, pipeline: self.configuration.name, org: session.org
+        succession, pipeline: self.configuration.name, org: session.org, clock: self.clock
       ) { self.logger.log(level: $0, "\($1)") }
-      let checkpoints = CheckpointPace(store, isNeeded: self.configuration.needsCheckpoint)
+      let checkpoints = CheckpointPace(
+        store, isNeeded: self.configuration.needsCheckpoint, clock: self.clock)
       let staged = session.assembly.staged(sinks, session.stages)
       let checkpointed = CheckpointedStore(
         sinks: staged.checkpointed, deadLetters: deadLetters,
@@ -92,6 +93,6 @@ extension PipelineRun {
     for fault in faults { self.logger.warning("accepted: \(fault)") }
     try CheckpointJournal.append(
       self.configuration.statePaths, command: "run --accept-missing", topic: nil,
-      old: .array(faults.map { .string($0) }), new: nil)
+      old: .array(faults.map { .string($0) }), new: nil, clock: self.clock)
   }
 }

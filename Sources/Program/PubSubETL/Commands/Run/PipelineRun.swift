@@ -33,9 +33,11 @@ final class PipelineRun {
   /// The org's instance URL at the last commit, if it has changed since.
   private var formerInstance: String?
 
+  var clock: ProcessClock { self.assembly.clock }
+
   init(
     _ configuration: PipelineConfiguration, options: RunOptions, purpose: RunPurpose,
-    interruption: Interruption, logger: Logger, progress: LiveProgress?
+    interruption: Interruption, clock: ProcessClock, logger: Logger, progress: LiveProgress?
   ) {
     self.configuration = configuration
     self.options = options
@@ -45,9 +47,9 @@ final class PipelineRun {
     self.log = RunLog(
       logger: logger, progress: progress,
       follows: options.limits.until(configuration.run) == .forever,
-      endpoint: configuration.source.org.endpoint.url)
-    self.assembly = PipelineAssembly(configuration: configuration)
-    let now = UTCTime.now()
+      endpoint: configuration.source.org.endpoint.url, clock: clock)
+    self.assembly = PipelineAssembly(configuration: configuration, clock: clock)
+    let now = clock.wallTime
     self.report = RunReport(
       pipeline: configuration.name, file: configuration.file, startedAt: now, finishedAt: now,
       exitCode: .internal, reason: EndReason.internal.rawValue)
@@ -57,15 +59,17 @@ final class PipelineRun {
   /// Runs and leaves the outcome in `report`.
   func execute() async {
     do {
-      let watcher = try await SignalWatcher { [interruption] in interruption.ask() }
+      let watcher = try await SignalWatcher(clock: self.clock) { [interruption] in
+        interruption.ask()
+      }
       defer { withExtendedLifetime(watcher) {} }
       // Sinks block, so they get a thread that nothing else waits for.
-      let worker = try EventLoop(name: "pipeline")
+      let worker = try EventLoop(name: "pipeline", clock: self.clock)
       try await withTaskExecutorPreference(worker) { try await self.run() }
     } catch {
       self.failed(error)
     }
-    self.report.finishedAt = UTCTime.now()
+    self.report.finishedAt = self.clock.wallTime
     self.report.retries = self.log.retries
     self.log.finish(self.report)
     if let message = self.report.message, self.report.exitCode != .success {
@@ -117,13 +121,14 @@ final class PipelineRun {
     defer { WaitingRecord.remove(self.configuration.statePaths) }
     let document = try store.load()
     try await OrgConnection.open(
-      self.configuration.source.org, secrets: self.configuration.secrets, logger: self.logger
+      self.configuration.source.org, secrets: self.configuration.secrets, clock: self.clock,
+      logger: self.logger
     ) { connection in
       let token = try await self.login(connection.credentials)
       try OrgChange.check(document, isOf: token.organizationID)
       self.formerInstance = document?.instance.flatMap { $0 == token.instanceURL ? nil : $0 }
       let succession = try document.map {
-        try SinkSuccession($0, sinks: self.configuration.sinkPlaces, now: UTCTime.now())
+        try SinkSuccession($0, sinks: self.configuration.sinkPlaces, now: self.clock.wallTime)
       }
       let session = Session(
         self.assembly, connection, token, retry: self.assembly.retrySchedule(self.options),
@@ -149,7 +154,7 @@ final class PipelineRun {
   ) async throws -> () throws -> Void {
     var configuration = self.assembly.runner(self.options)
     // The time already spent, perhaps waiting for another run, counts.
-    configuration.maxDuration = self.interruption.deadline.map { max(.zero, $0 - ProcessClock.now) }
+    configuration.maxDuration = self.interruption.deadline.map { max(.zero, $0 - self.clock.now) }
     configuration.serviceClock = await session.connection.credentials.serviceClock
     if configuration.serviceClock != nil { self.report.startClock = .service }
     let watch = AllowanceWatch(session, logger: self.logger)
@@ -167,7 +172,7 @@ final class PipelineRun {
     let runner = try PipelineRunner(
       source: source, stages: session.stages.pipeline, stores: stores.all,
       stored: stores.positions, reader: snapshot?.reader, configuration: configuration,
-      wallClock: UTCTime.now)
+      wallClock: { [clock] in clock.wallTime })
     self.show(runner, stores.sinks)
     let allowance = configuration.allowance
     // The streams, the reader and the watch over the allowance run beside the runner and end with it.
@@ -273,15 +278,16 @@ final class PipelineRun {
     while true {
       do throws(CheckpointError) {
         return try FileCheckpointStore(
-          directory: self.configuration.checkpoint.directory, pipeline: self.configuration.name)
+          directory: self.configuration.checkpoint.directory, pipeline: self.configuration.name,
+          clock: self.clock)
       } catch {
         guard error.code == .alreadyRunning, self.configuration.run.ifRunning == .wait else {
           throw error
         }
-        let now = ProcessClock.now
+        let now = self.clock.now
         if let deadline, now >= deadline { throw error }
         let next = now + .milliseconds(500)
-        try await ProcessClock.sleep(until: deadline.map { min($0, next) } ?? next)
+        try await self.clock.sleep(until: deadline.map { min($0, next) } ?? next)
       }
     }
   }
@@ -299,7 +305,7 @@ final class PipelineRun {
         return token
       } catch var error as AuthError {
         guard error.isTransient else { throw error }
-        let now = ProcessClock.now
+        let now = self.clock.now
         guard let delay = retries.failed(at: now, random: .random(in: 0..<1)) else {
           error.message += retries.verdict(at: now)
           throw error
@@ -319,8 +325,8 @@ final class PipelineRun {
     guard let deadline = self.interruption.deadline else { return try await body() }
     return try await withThrowingTaskGroup(of: Value?.self) { group in
       group.addTask { try await body() }
-      group.addTask {
-        try await ProcessClock.sleep(until: deadline)
+      group.addTask { [clock] in
+        try await clock.sleep(until: deadline)
         return nil
       }
       defer { group.cancelAll() }
@@ -334,7 +340,7 @@ final class PipelineRun {
 
   /// Ends the run if the next attempt would be after its time limit.
   private func checkTime(delay: Duration, _ failure: String) throws(RunFailure) {
-    guard let deadline = self.interruption.deadline, ProcessClock.now + delay >= deadline else {
+    guard let deadline = self.interruption.deadline, self.clock.now + delay >= deadline else {
       return
     }
     throw RunFailure(

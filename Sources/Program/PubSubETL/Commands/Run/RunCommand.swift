@@ -37,41 +37,45 @@ struct RunCommand: AsyncParsableCommand {
 
   func run(_ clockOfRun: ClockOfRun) async throws {
     let configuration = try self.options.pipeline.loadOrExit()
+    let clock: ProcessClock
     do throws(ClockRefusal) {
-      ProcessClock.goBy(try clockOfRun(OrgPlaces(configuration.source.org)))
+      clock = try clockOfRun(OrgPlaces(configuration.source.org))
     } catch {
       StandardStream.error.write(PrintableText(line: error.message, hiding: configuration.secrets))
       throw ExitCode.usage.error
     }
     let code =
       if self.dryRun.dryRun {
-        await self.rehearse(configuration)
+        await self.rehearse(configuration, clock)
       } else {
-        await Self.execute(configuration, self.options, purpose: .export)
+        await Self.execute(configuration, self.options, purpose: .export, clock: clock)
       }
     if code != .success { throw code.error }
   }
 
   /// Shows what a run would do.
-  private func rehearse(_ configuration: PipelineConfiguration) async -> ExitCode {
+  private func rehearse(
+    _ configuration: PipelineConfiguration, _ clock: ProcessClock
+  ) async -> ExitCode {
     var logger = Logger.console(
       ErrorConsole(), level: self.options.effectiveLogLevel,
-      format: self.options.log.effectiveFormat, hiding: configuration.secrets)
+      format: self.options.log.effectiveFormat, hiding: configuration.secrets, clock: clock)
     logger[metadataKey: "pipeline"] = "\(configuration.name)"
     let isText = StandardStream.output.isTerminal && !self.dryRun.json
     return await DryRun(
-      configuration, options: self.options, dryRun: self.dryRun, logger: logger,
+      configuration, options: self.options, dryRun: self.dryRun, clock: clock, logger: logger,
       output: DryRunOutput(isText ? .text(isColored: true) : .json, hiding: configuration.secrets)
     ).execute()
   }
 
   static func execute(
-    _ configuration: PipelineConfiguration, _ options: RunOptions, purpose: RunPurpose
+    _ configuration: PipelineConfiguration, _ options: RunOptions, purpose: RunPurpose,
+    clock: ProcessClock
   ) async -> ExitCode {
     let console = ErrorConsole()
     var logger = Logger.console(
       console, level: options.effectiveLogLevel, format: options.log.effectiveFormat,
-      hiding: configuration.secrets)
+      hiding: configuration.secrets, clock: clock)
     logger[metadataKey: "pipeline"] = "\(configuration.name)"
     let destination: ReportDestination?
     do throws(ReportDestination.Failure) {
@@ -99,13 +103,13 @@ struct RunCommand: AsyncParsableCommand {
       return .usage
     }
     let interruption = Interruption(
-      deadline: options.limits.maxDuration.map { ProcessClock.now + $0 })
+      deadline: options.limits.maxDuration.map { clock.now + $0 }, clock: clock)
     let work = Task { [logger] in
       let run = PipelineRun(
         configuration, options: options, purpose: purpose, interruption: interruption,
-        logger: logger,
+        clock: clock, logger: logger,
         progress: LiveProgress(
-          console: console, secrets: configuration.secrets,
+          console: console, secrets: configuration.secrets, clock: clock,
           hasRows: configuration.sinks.contains(where: \.takesStandardOutput)))
       await run.execute()
       return (run.report, run.hasLock)

@@ -17,7 +17,7 @@ final class RunLog {
   private let progress: LiveProgress?
   private let follows: Bool
   private let endpoint: String
-  private let clock = ProcessClock.process
+  private let clock: ProcessClock
   private var notices = RetryNotices()
   /// The retries so far.
   private(set) var retries = RetryLedger()
@@ -37,12 +37,15 @@ final class RunLog {
   private var summarized = RunStatistics(topics: [])
 
   /// - Parameter progress: nil if standard error is not a terminal.
-  init(logger: Logger, progress: LiveProgress?, follows: Bool, endpoint: String) {
+  init(
+    logger: Logger, progress: LiveProgress?, follows: Bool, endpoint: String, clock: ProcessClock
+  ) {
     self.logger = logger
     self.progress = progress
     self.follows = follows
     self.endpoint = endpoint
-    self.summarizedAt = self.clock.now
+    self.clock = clock
+    self.summarizedAt = clock.now
   }
 
   // MARK: Login and connection
@@ -54,7 +57,7 @@ final class RunLog {
     self.failed(.login, error.message, code: nil, delay: delay)
     let until = self.clock.now + delay
     while case let left = until - self.clock.now, left > .zero {
-      try await ProcessClock.sleep(for: min(left, .seconds(1)))
+      try await self.clock.sleep(for: min(left, .seconds(1)))
       self.draw()
     }
   }
@@ -186,7 +189,7 @@ final class RunLog {
   ) {
     let (attempts, isShown) = self.notices.failed(place, message, isRefusal: isRefusal)
     self.retries.failed(
-      place, code: code, message, isRefusal: isRefusal, delay: delay, at: UTCTime.now())
+      place, code: code, message, isRefusal: isRefusal, delay: delay, at: self.clock.wallTime)
     self.onWaiting?(self.retries.waiting)
     var metadata = metadata
     metadata["attempt"] = "\(attempts)"

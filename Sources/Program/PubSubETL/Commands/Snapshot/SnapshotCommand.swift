@@ -1,4 +1,5 @@
 import ArgumentParser
+import Clocks
 
 /// `pubsub-etl snapshot FILE`: every record read again.
 struct SnapshotCommand: AsyncParsableCommand {
@@ -81,7 +82,7 @@ struct SnapshotCommand: AsyncParsableCommand {
     configuration.run.until = .caughtUp
     configuration.run.mustNotSkip()
     let code = await RunCommand.execute(
-      configuration, self.options, purpose: .snapshot(where: self.condition))
+      configuration, self.options, purpose: .snapshot(where: self.condition), clock: ProcessClock())
     if code != .success { throw code.error }
   }
 }
@@ -118,7 +119,8 @@ struct RepairCommand: AsyncParsableCommand {
     configuration.repair.mode = .auto
     configuration.run.until = .caughtUp
     configuration.run.mustNotSkip()
-    let code = await RunCommand.execute(configuration, self.options, purpose: .export)
+    let code = await RunCommand.execute(
+      configuration, self.options, purpose: .export, clock: ProcessClock())
     if code != .success { throw code.error }
   }
 }

@@ -1,3 +1,4 @@
+import Clocks
 import Pipeline
 import PubSubSource
 
@@ -17,7 +18,8 @@ extension PipelineTestFile {
       }
       let decoder = try AvroEventDecoder(
         json: event.schema, schemaID: event.schemaID, topic: event.topic,
-        options: PipelineAssembly(configuration: self.configuration).decoding)
+        options: PipelineAssembly(configuration: self.configuration, clock: ProcessClock()).decoding
+      )
       try stages.show(decoder.layout)
     }
     let findings = stages.findings()

@@ -1,3 +1,4 @@
+import Clocks
 import JSON
 import Pipeline
 import PubSubSource
@@ -78,7 +79,7 @@ struct PipelineTestRun {
   private func decoder(_ event: PipelineTestEvent) throws -> AvroEventDecoder {
     try AvroEventDecoder(
       json: event.schema, schemaID: event.schemaID, topic: event.topic,
-      options: PipelineAssembly(configuration: self.configuration).decoding)
+      options: PipelineAssembly(configuration: self.configuration, clock: ProcessClock()).decoding)
   }
 
   private static func decode(

@@ -27,6 +27,7 @@ struct ObjectVerification {
   let verification: any CopyVerification
   let visibilityWait: Duration
   private let reader: SnapshotReader
+  private let clock: ProcessClock
   private let wakes: AsyncStream<Void>
   private let wake: AsyncStream<Void>.Continuation
   private let layout: RecordLayout
@@ -54,6 +55,7 @@ struct ObjectVerification {
     remark: @escaping (String) -> Void
   ) {
     self.layout = object.layout
+    self.clock = client.clock
     self.entity = object.entity
     self.depth = depth
     self.stages = stages
@@ -81,9 +83,9 @@ struct ObjectVerification {
   /// - Throws: what the org or the sink refuses.
   mutating func run() async throws -> Int {
     let reads = Task(operation: self.reader.background)
-    let ticks = Task { [wake] in
+    let ticks = Task { [wake, clock] in
       while !Task.isCancelled {
-        try await ProcessClock.sleep(for: Self.tick)
+        try await clock.sleep(for: Self.tick)
         wake.yield()
       }
     }
@@ -164,7 +166,7 @@ struct ObjectVerification {
               + "\(Phrase.duration(self.visibilityWait)), because changes may be in flight "
               + "(\(round) of \(Self.rounds))")
         }
-        try await ProcessClock.sleep(for: self.visibilityWait)
+        try await self.clock.sleep(for: self.visibilityWait)
         try self.verification.lookAgain()
       }
       last = end
@@ -209,7 +211,7 @@ struct ObjectVerification {
     var wakes = self.wakes.makeAsyncIterator()
     while true {
       guard let signal = self.reader.next() else {
-        if let words = try self.patience.look(at: ProcessClock.now) { self.remark(words) }
+        if let words = try self.patience.look(at: self.clock.now) { self.remark(words) }
         _ = await wakes.next()
         try Task.checkCancellation()
         continue

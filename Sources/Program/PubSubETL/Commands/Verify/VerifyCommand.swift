@@ -1,4 +1,5 @@
 import ArgumentParser
+import Clocks
 import JSON
 import Pipeline
 
@@ -139,7 +140,8 @@ struct VerifyCommand: AsyncParsableCommand {
     configuration.run.mustNotSkip()
     var options = try RunOptions.parse([self.options.pipeline])
     options.pipeline = self.options
-    let code = await RunCommand.execute(configuration, options, purpose: .export)
+    let code = await RunCommand.execute(
+      configuration, options, purpose: .export, clock: ProcessClock())
     if code != .success { throw code.error }
   }
 }

@@ -32,7 +32,7 @@ struct VerifyRun {
     // Before the login: mistakes of the command are reported at once.
     let objects = try self.objects()
     let (sinks, obstacles) = try self.sinks()
-    return try await Session.open(self.configuration) { session in
+    return try await Session.open(self.configuration, clock: ProcessClock()) { session in
       try await self.compare(objects, sinks, obstacles, session)
     }
   }
@@ -133,7 +133,7 @@ struct VerifyRun {
       client: client, reserve: self.configuration.repair.reserve,
       visibilityWait: self.configuration.source.snapshot.visibilityWait, retry: retry,
       patience: OrgPatience(limit: retry.giveUpAfter.map { max($0, OrgPatience.minLimit) }) {
-        ProcessClock.now
+        client.clock.now
       }, remark: self.remark)
     let count = try await comparison.run()
     entry.findings = try verification.findings(idLimit: self.request.idLimit)
@@ -264,7 +264,7 @@ struct VerifyRun {
       do {
         return try await body()
       } catch let error as RESTError where error.disposition == .retry {
-        try await ProcessClock.sleep(for: delay)
+        try await ProcessClock().sleep(for: delay)
         delay *= 2
       }
     }

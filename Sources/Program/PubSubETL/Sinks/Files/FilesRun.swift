@@ -13,17 +13,18 @@ final class FilesRun: RunSink {
   init(_ settings: FilesSettings, _ context: SinkContext) {
     self.settings = settings
     self.context = context
-    self.sink = FileSink(
-      FileSinkConfiguration(
-        name: settings.name, directory: settings.directory,
-        compressionLevel: settings.compressionLevel,
-        rotation: FileSinkConfiguration.Rotation(
-          maxByteCount: settings.rotateBytes, maxEventCount: settings.rotateEvents,
-          maxAge: settings.rotateAge, maxIdle: settings.rotateIdle),
-        pipeline: context.configuration.name, org: context.org,
-        int64AsStrings: settings.int64 == .string,
-        acceptsReset: context.options.recovery.acceptReset, whenMissing: settings.whenMissing,
-        acceptsMissing: context.options.recovery.acceptMissing, permissions: settings.permissions))
+    var configuration = FileSinkConfiguration(
+      name: settings.name, directory: settings.directory,
+      compressionLevel: settings.compressionLevel,
+      rotation: FileSinkConfiguration.Rotation(
+        maxByteCount: settings.rotateBytes, maxEventCount: settings.rotateEvents,
+        maxAge: settings.rotateAge, maxIdle: settings.rotateIdle),
+      pipeline: context.configuration.name, org: context.org,
+      int64AsStrings: settings.int64 == .string,
+      acceptsReset: context.options.recovery.acceptReset, whenMissing: settings.whenMissing,
+      acceptsMissing: context.options.recovery.acceptMissing, permissions: settings.permissions)
+    configuration.clock = context.clock
+    self.sink = FileSink(configuration)
   }
 
   var name: String { self.settings.name }

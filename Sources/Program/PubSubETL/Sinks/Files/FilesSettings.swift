@@ -1,4 +1,5 @@
 import Checkpoint
+import Clocks
 import FileSink
 import JSON
 import Logging
@@ -94,10 +95,10 @@ struct FilesSettings: ConfiguredSink, Equatable {
   func runSink(_ context: SinkContext) -> any RunSink { FilesRun(self, context) }
 
   static func finishRemoved(
-    _ succession: SinkSuccession, pipeline: String, org: String,
+    _ succession: SinkSuccession, pipeline: String, org: String, clock: ProcessClock,
     log: (Logger.Level, String) -> Void
   ) throws -> [String: RemovedSink] {
-    try RemovedSinkFiles(pipeline: pipeline, org: org).finish(succession, log: log)
+    try RemovedSinkFiles(pipeline: pipeline, org: org, clock: clock).finish(succession, log: log)
   }
 
   static func failure(_ error: any Error) -> RunFailure? {

@@ -1,4 +1,5 @@
 import Checkpoint
+import Clocks
 import FileSink
 import JSON
 import Logging
@@ -11,6 +12,7 @@ import Logging
 struct RemovedSinkFiles {
   var pipeline: String
   var org: String
+  var clock: ProcessClock
 
   /// - Parameter log: receives files that could not be finished; a warning when the sink has just
   ///   been removed, less after that.
@@ -35,9 +37,10 @@ struct RemovedSinkFiles {
         continue
       }
       do {
-        let sink = FileSink(
-          FileSinkConfiguration(
-            name: name, directory: directory, pipeline: self.pipeline, org: self.org))
+        var configuration = FileSinkConfiguration(
+          name: name, directory: directory, pipeline: self.pipeline, org: self.org)
+        configuration.clock = self.clock
+        let sink = FileSink(configuration)
         try sink.recover(from: kept.state.json)
         removed[name]?.state = SinkState(try sink.flush(finish: true))
       } catch let error as FileSinkError {

@@ -9,7 +9,7 @@ extension SinkContext {
     let letters = DeadLetterFile(
       directory: self.configuration.deadLetter.directory, pipeline: self.configuration.name,
       org: self.org, payload: self.configuration.deadLetter.payload,
-      acceptsMissing: self.options.recovery.acceptMissing)
+      acceptsMissing: self.options.recovery.acceptMissing, clock: self.clock)
     try letters.recover(from: state?.json)
     return letters
   }

@@ -13,9 +13,6 @@ final class PostgresRun: RunSink {
   private var connected: PostgresSink?
 
   init(_ settings: PostgresSettings, _ context: SinkContext) {
-    var settings = settings
-    // The pipeline file was read before the run was given its clock.
-    settings.sink.connection.clock = .process
     self.settings = settings
     self.context = context
   }
@@ -34,7 +31,7 @@ final class PostgresRun: RunSink {
     var isThere = true
     let sink = try self.naming {
       try PostgresSink.connecting(
-        self.context.retry, clock: self.settings.sink.connection.clock, givesUp: givesUp,
+        self.context.retry, clock: self.context.clock, givesUp: givesUp,
         onRetry: {
           isThere = false
           log.retrying(sink: name, $0, code: $1, delay: $2)
@@ -66,6 +63,7 @@ final class PostgresRun: RunSink {
   private func makeSink() throws -> PostgresSink {
     var configuration = self.settings.sink(of: self.context.configuration)
     configuration.retry = self.context.retry
+    configuration.connection.clock = self.context.clock
     return try PostgresSink(
       name: self.name, configuration: configuration, pipeline: self.context.configuration.name,
       org: self.context.org, topics: self.context.configuration.source.topics.map(\.name),
