@@ -1,5 +1,6 @@
 // swift-tools-version:6.1
 
+import Foundation
 import PackageDescription
 
 let swiftSettings: [SwiftSetting] = [
@@ -15,6 +16,14 @@ let swiftProtobuf = Target.Dependency.product(name: "SwiftProtobuf", package: "s
 let argumentParser = Target.Dependency.product(
   name: "ArgumentParser", package: "swift-argument-parser")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+
+/// The archive of RE2 is linked, so that the programs run where the library is not installed. Since
+/// 2023-07, RE2 is made with Abseil, whose archives differ from system to system; its shared library
+/// knows them.
+let re2: String = {
+  let header = try? String(contentsOfFile: "/usr/include/re2/re2.h", encoding: .utf8)
+  return header?.contains("\"absl/") == true ? "re2" : ":libre2.a"
+}()
 
 /// The folders of Sources.
 enum Floor: String {
@@ -89,9 +98,8 @@ let package = Package(
     .systemLibrary(name: "CSystem", path: "Sources/C/CSystem"),
     // Text of floating-point numbers, by the C++ standard library.
     .target(name: "CShortestDecimal", path: "Sources/C/CShortestDecimal"),
-    // Regular expressions in linear time. The archive of RE2 is linked, so that the programs run where
-    // the library is not installed.
-    .target(name: "CRE2", path: "Sources/C/CRE2", linkerSettings: [.linkedLibrary(":libre2.a")]),
+    // Regular expressions in linear time.
+    .target(name: "CRE2", path: "Sources/C/CRE2", linkerSettings: [.linkedLibrary(re2)]),
     // What `--version` says.
     .target(name: "CBuildInfo", path: "Sources/C/CBuildInfo"),
     // The arguments of the process, from the C library.
