@@ -211,21 +211,19 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   private func decoder(
     _ response: PubSubResponse, _ index: Int, _ topic: Int
   ) throws(UndecodableEvent) -> AvroEventDecoder {
-    let schemaID = response.view.events[index].schemaID
-    if let known = self.decoders[topic].find(response.view.bytes, schemaID.range) {
-      return try known.get()
-    }
-    guard let schema = response.schemas.find(schemaID, of: response.view) else {
+    guard let schema = response.schemas[index] else {
+      let schemaID = response.view.events[index].schemaID
       if schemaID.isEmpty { throw UndecodableEvent(reason: "the event names no schema") }
       throw UndecodableEvent(
         reason:
           "the event's schema ID of \(schemaID.count) bytes is not valid: only visible ASCII, "
           + "at most \(EventLimits.maxSchemaIDByteCount) bytes, is allowed")
     }
+    if let known = self.decoders[topic].find(schema) { return try known.get() }
     let decoder = self.makeDecoder(schema, topic: topic)
     // A schema that is refused only for this response may be available for another.
     if schema.byteCount > 0 {
-      self.decoders[topic].add(schema.id, decoder)
+      self.decoders[topic].add(schema, decoder)
       self.decoderByteCount += schema.byteCount
     }
     return try decoder.get()

@@ -1,13 +1,55 @@
+internal import Glibc
 public import Pipeline
 internal import PubSubAPI
 
 /// A response together with the schemas of its events.
 public struct PubSubResponse: SourceResponse {
   let view: FetchResponseView
-  /// One for each valid schema ID of the events.
-  let schemas: [ResolvedSchema]
+  let schemas: ResponseSchemas
 
   public var eventCount: Int { self.view.events.count }
   public var latestReplayID: ReplayID { ReplayID(Array(self.view[self.view.latestReplayIDField])) }
   public var pendingCredit: Int { self.view.pendingCredit }
+}
+
+/// The schemas of a response's events, found once: from here on, no event's schema ID is read.
+struct ResponseSchemas: Sendable {
+  /// Each schema once; most responses have only one.
+  private(set) var distinct: [ResolvedSchema] = []
+  /// For each event so far, the index of its schema; -1 for an event without a valid ID.
+  private var indices: [Int] = []
+
+  mutating func reserveCapacity(_ eventCount: Int) { self.indices.reserveCapacity(eventCount) }
+
+  /// Nil for an event without a valid schema ID.
+  subscript(event: Int) -> ResolvedSchema? {
+    let index = self.indices[event]
+    return index < 0 ? nil : self.distinct[index]
+  }
+
+  /// Takes an event of a schema that an earlier one has.
+  ///
+  /// - Returns: false if there is none.
+  mutating func takeKnown(_ id: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard let index = self.distinct.lastIndex(where: { Self.isSame($0.id, id) }) else {
+      return false
+    }
+    self.indices.append(index)
+    return true
+  }
+
+  mutating func take(_ schema: ResolvedSchema) {
+    self.indices.append(self.distinct.count)
+    self.distinct.append(schema)
+  }
+
+  mutating func takeInvalid() { self.indices.append(-1) }
+
+  /// Called for each event: `elementsEqual` would compare byte by byte.
+  private static func isSame(_ id: [UInt8], _ other: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard id.count == other.count, let start = other.baseAddress else {
+      return id.isEmpty && other.isEmpty
+    }
+    return memcmp(id, start, id.count) == 0
+  }
 }

@@ -11,7 +11,7 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
   let maxByteCount: Int
 
   struct Resolution {
-    var schemas: [ResolvedSchema] = []
+    var schemas = ResponseSchemas()
     /// The size of the schemas that this response was the first to need.
     var newByteCount = 0
   }
@@ -26,11 +26,14 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
   ) async throws(MissingSchema) -> Resolution {
     var resolution = Resolution()
     var isFetching = false
+    resolution.schemas.reserveCapacity(view.events.count)
     for field in view.events.map(\.schemaID) {
-      // Invalid IDs are reported when the event is decoded.
-      guard resolution.schemas.find(field, of: view) == nil,
-        view.with(field, EventLimits.isSchemaID)
-      else { continue }
+      if view.with(field, { resolution.schemas.takeKnown($0) }) { continue }
+      guard view.with(field, EventLimits.isSchemaID) else {
+        // Reported when the event is decoded.
+        resolution.schemas.takeInvalid()
+        continue
+      }
       let id = view.string(field)
       let schema: ResolvedSchema
       if let known = self.library[id] {
@@ -51,7 +54,7 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
         }
         resolution.newByteCount += schema.byteCount
       }
-      resolution.schemas.append(schema)
+      resolution.schemas.take(schema)
     }
     return resolution
   }
@@ -100,13 +103,6 @@ struct MissingSchema: Error {
   /// Nil if no single schema is at fault.
   var id: String?
   var failure: SourceFailure
-}
-
-extension [ResolvedSchema] {
-  /// The schema for the ID in a field of the response. Most responses have only one schema.
-  func find(_ field: FetchResponseView.Field, of view: FetchResponseView) -> ResolvedSchema? {
-    view.with(field) { bytes in self.last { TopicDecoders.isSame($0.id, bytes) } }
-  }
 }
 
 extension FetchResponseView {

@@ -194,8 +194,8 @@ final class TopicStream<Transport: ClientTransport>: Subscriber {
       let resolution = try await self.schemas.resolve(
         view, onFetch: { self.signals.post(.holding(topic: self.index)) },
         onRetry: { self.signals.post(.schemasFailed(topic: self.index, $0, delay: $1)) })
-      try self.options.checkManaged(resolution.schemas, topic: self.loop.topic)
-      try await self.schemas.prepare(resolution.schemas, options: self.options)
+      try self.options.checkManaged(resolution.schemas.distinct, topic: self.loop.topic)
+      try await self.schemas.prepare(resolution.schemas.distinct, options: self.options)
       return (
         PubSubResponse(view: view, schemas: resolution.schemas),
         view.bytes.count + resolution.newByteCount
