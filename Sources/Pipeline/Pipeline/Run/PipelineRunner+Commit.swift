@@ -7,12 +7,12 @@ internal import Clocks
 extension PipelineRunner {
   /// The largest number of pending bytes of any store.
   var pendingByteCount: Int {
-    self.stores.reduce(self.letterByteCount) { max($0, $1.pendingByteCount) }
+    self.stores.reduce(self.commits.letterByteCount) { max($0, $1.pendingByteCount) }
   }
 
   /// Whether the open commit is full and the previous one is not durable.
   var isFull: Bool {
-    self.inFlight != nil && self.policy.isFull(pendingBytes: self.pendingByteCount)
+    self.inFlight != nil && self.commits.policy.isFull(pendingBytes: self.pendingByteCount)
   }
 
   func commitIfDue(now: Instant) throws {
@@ -21,7 +21,7 @@ extension PipelineRunner {
       return
     }
     let isDue =
-      self.policy.isDue(pendingBytes: self.pendingByteCount, at: now)
+      self.commits.policy.isDue(pendingBytes: self.pendingByteCount, at: now)
       || self.stores.contains(where: \.isDue)
     if isDue { try self.commit() }
   }
@@ -33,19 +33,10 @@ extension PipelineRunner {
   func commit(isLast: Bool = false) throws -> Bool {
     guard self.inFlight == nil else { return false }
     for store in self.stores { try store.seal(isLast: isLast) }
-    self.inFlight = CommitInFlight(
-      commits: self.stores.indices.map { number in
-        Commit(
-          positions: self.positions(of: number),
-          letters: self.letters.filter { $0.recipients.contains(number) }.map(\.letter),
-          isLast: isLast)
-      },
-      retained: self.retained.seal(keepingLast: self.inHand != nil),
-      tallies: self.sealTallies(), resumes: self.topics.map(\.cursors.resume))
-    self.letters.removeAll()
-    self.letterByteCount = 0
-    self.policy.sealed()
-    self.isOverweight = false
+    self.commits.seal(
+      at: self.stores.indices.map(self.positions), isLast: isLast, tallies: self.sealTallies(),
+      resumes: self.topics.map(\.cursors.resume))
+    self.retainedInFlight = self.retained.seal(keepingLast: self.inHand != nil)
     // These refusals belong to this commit: rows that are written from here on are part of the next one.
     for (number, store) in self.stores.enumerated() {
       for event in store.takeRefusedEvents() { try self.takeRefused(event, missingIn: number) }
@@ -76,47 +67,37 @@ extension PipelineRunner {
 
   /// Advances the commit in flight as far as possible.
   func advance() throws {
-    guard self.inFlight != nil else { return }
-    self.inFlight?.outage = nil
-    guard try self.prepareStores() else { return }
-    let order = [self.keeper] + self.stores.indices.filter { $0 != self.keeper }
-    for number in order where self.inFlight?.durable.contains(number) == false {
-      if case .unavailable(let outage) = try self.stores[number].commit() {
-        self.inFlight?.waits(for: self.hastened(outage))
-      } else {
-        self.inFlight?.durable.insert(number)
+    self.commits.inFlight?.retry()
+    while let step = self.inFlight?.next {
+      switch step {
+      case .prepare(let number): try self.prepare(number)
+      case .commit(let number):
+        if case .unavailable(let outage) = try self.stores[number].commit() {
+          self.commits.inFlight?.cannotCommit(number, self.hastened(outage))
+        } else {
+          self.commits.inFlight?.committed(by: number)
+        }
+      case .finish: return try self.finishCommit()
       }
     }
-    if self.inFlight?.outage == nil { try self.finishCommit() }
   }
 
-  /// A store's refusals become dead letters of the commit, so the keeper prepares last. It commits
-  /// first, so that after a crash the other stores take the events again.
-  ///
-  /// - Returns: whether every store is prepared.
-  private func prepareStores() throws -> Bool {
-    let order = self.stores.indices.filter { $0 != self.keeper } + [self.keeper]
-    for number in order {
-      guard let flight = self.inFlight, !flight.prepared.contains(number) else { continue }
-      switch try self.stores[number].prepare(flight.commits[number]) {
-      case .done: break
-      case .refused(let events): for event in events { try self.takeRefused(event) }
-      case .unavailable(let outage):
-        // The others must not hold locks while the run waits for this one.
-        for other in order where flight.prepared.contains(other) { self.stores[other].retract() }
-        self.inFlight?.prepared = StoreSet()
-        self.inFlight?.waits(for: self.hastened(outage))
-        return false
-      }
-      self.inFlight?.prepared.insert(number)
+  private func prepare(_ number: Int) throws {
+    guard let commit = self.inFlight?.commits[number] else { return }
+    switch try self.stores[number].prepare(commit) {
+    case .done: break
+    case .refused(let events): for event in events { try self.takeRefused(event) }
+    case .unavailable(let outage):
+      let others = self.commits.inFlight?.cannotPrepare(self.hastened(outage)) ?? []
+      for other in others { self.stores[other].retract() }
+      return
     }
-    return true
+    self.commits.inFlight?.prepared(by: number)
   }
 
   private func finishCommit() throws {
-    guard let flight = self.inFlight else { return }
-    self.inFlight = nil
-    self.policy.committed(at: self.now)
+    guard let flight = self.commits.finish(at: self.now) else { return }
+    self.retainedInFlight = RetainedEvents()
     self.statistics.commits += 1
     for (index, tally) in flight.tallies.enumerated() {
       self.statistics.topics[index].committed = tally
@@ -164,32 +145,12 @@ extension PipelineRunner {
     guard let topic = self.topics.firstIndex(where: { $0.topic.name == event.topic }) else {
       return
     }
-    guard let retained = self.inFlight?.retained else { return }
-    let letter = self.letter(for: event, in: retained, topic: topic)
-    if let store, store != self.keeper { self.inFlight?.commits[store].letters.append(letter) }
-    let place = RefusedPlace(topic: topic, epoch: event.epoch, ordinal: event.ordinal)
-    guard self.inFlight?.refused.insert(place).inserted == true else {
-      self.noteRefusal(by: event.refusal?.sink, of: letter)
-      return
-    }
-    if let durable = self.topics[topic].lettersDurable, durable.isAfter(place) { return }
-    self.inFlight?.commits[self.keeper].letters.append(letter)
-    // The event was taken before the commit in flight was sealed.
-    self.inFlight?.tallies[topic].deadLetters += 1
-    self.inFlight?.tallies[topic].refused += 1
+    let isNew = self.commits.inFlight?.refuse(
+      self.letter(for: event, in: self.retainedInFlight, topic: topic), of: topic,
+      missingIn: store, after: self.topics[topic].lettersDurable)
+    guard isNew == true else { return }
     self.statistics.topics[topic].taken.refused += 1
     self.countDeadLetter(topic: topic)
-  }
-
-  /// Adds a sink to the letter of an event that another sink has refused as well.
-  private func noteRefusal(by sink: String?, of letter: DeadLetter) {
-    let letters = self.inFlight?.commits[self.keeper].letters ?? []
-    guard let sink,
-      let index = letters.firstIndex(where: {
-        ($0.topic, $0.epoch, $0.ordinal) == (letter.topic, letter.epoch, letter.ordinal)
-      }), letters[index].refusal?.sinks.contains(sink) == false
-    else { return }
-    self.inFlight?.commits[self.keeper].letters[index].refusal?.otherSinks.append(sink)
   }
 
   /// The letter of an event that was taken and is not written.
@@ -236,14 +197,11 @@ extension PipelineRunner {
   /// Ends the run once the user's patience with an unavailable store is exhausted.
   func checkPatience(now: Instant) throws {
     guard let outage = self.inFlight?.outage ?? self.inHand?.place.outage else { return }
-    let since: Instant?
-    switch self.outcome {
-    case .interrupted, .outOfTime: since = self.stoppedAt
-    // A run that follows would wait for a store forever, so its patience counts from the end,
-    // whatever ended it.
-    default: since = self.configuration.until == .forever ? self.stoppedAt : self.interruptedAt
+    if let since = self.end.patience(follows: self.configuration.until == .forever),
+      now - since >= self.configuration.stopPatience
+    {
+      throw outage.reason
     }
-    if let since, now - since >= self.configuration.stopPatience { throw outage.reason }
   }
 
   /// A run that is ending retries an unavailable store at short intervals.

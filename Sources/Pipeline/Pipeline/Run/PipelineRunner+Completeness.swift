@@ -17,10 +17,7 @@ extension PipelineRunner {
 
   /// Accepts only commit times within the calendar and not in the future; all others are wrong and
   /// prove nothing.
-  func beginCommitTimes() {
-    self.latestCommit = self.clock.latestCommit(at: self.now)
-    self.responseNewestCommit = nil
-  }
+  var latestCommit: Int64 { self.clock.latestCommit(at: self.now) }
 
   /// The time through which a stream is complete if it had nothing more at `time` or delivered a
   /// change of that time. Changes arrive in commit order.

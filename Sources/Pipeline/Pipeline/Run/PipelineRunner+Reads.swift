@@ -124,7 +124,7 @@ extension PipelineRunner {
         try self.stores[number].write(batch, pass: pass)
       }
     }
-    self.policy.took(events: 0, at: now)
+    self.commits.policy.took(events: 0, at: now)
   }
 
   /// Stores that were further ahead when the run began take nothing until the reader has reached
@@ -161,7 +161,7 @@ extension PipelineRunner {
       return true
     case .notAsked(let index, let store, let failure, let calls):
       self.stores[store].noteRepairCalls(calls)
-      if calls > 0 { self.policy.took(events: 1, at: now) }
+      if calls > 0 { self.commits.policy.took(events: 1, at: now) }
       self.end(repairOf: index, store: store, failure, now: now)
       return true
     case .unreadable(let index, let store, let record):
@@ -169,7 +169,7 @@ extension PipelineRunner {
         [record], of: self.reads[index].object.entity,
         in: store.map { [$0] } ?? self.reads[index].recipients)
       if store == nil { self.countUnwritten(1, read: index) }
-      self.policy.took(events: 1, at: now)
+      self.commits.policy.took(events: 1, at: now)
     case .retrying(let index, let failure, let delay):
       self.onRetry?(self.reads[index].object.topic, failure, delay)
     case .waiting(let index, let what):
@@ -232,8 +232,8 @@ extension PipelineRunner {
     self.reader?.recycle(batch)
     self.statistics.reads.rows += count
     self.statistics.reads.progressedAt = now
-    self.policy.took(events: count, at: now)
-    if self.policy.isFull(pendingBytes: self.pendingByteCount) { try self.commit() }
+    self.commits.policy.took(events: count, at: now)
+    if self.commits.policy.isFull(pendingBytes: self.pendingByteCount) { try self.commit() }
   }
 
   /// Notes records that cannot become rows of some stores.

@@ -80,7 +80,7 @@ extension PipelineRunner {
       self.stores[store].noteUnseen(
         missing, of: entity, epoch: cursor.epoch, ordinal: cursor.ordinal - 1)
     }
-    self.policy.took(events: max(1, batch.events.count), at: now)
+    self.commits.policy.took(events: max(1, batch.events.count), at: now)
     for index in self.repairs.indices
     where self.repairs[index].read == object && self.repairs[index].store == store {
       self.repairs[index].phase = .idle(from: now)

@@ -9,9 +9,8 @@ extension PipelineRunner {
     self.statistics.topics[topic].responses += 1
     self.statistics.topics[topic].pendingCredit = response.pendingCredit
     self.noteAnswer(topic: topic)
-    self.beginCommitTimes()
     if self.mayRefuse, response.eventCount > 0 { self.retained.append(response) }
-    self.previous.beginResponse()
+    self.current.begin(latestCommit: self.latestCommit)
     self.inHand = (response, PlaceInResponse(topic: topic, receivedAt: receivedAt))
     try self.takeInHand()
   }
@@ -42,10 +41,10 @@ extension PipelineRunner {
     } else {
       self.closeResponse(topic: topic)
     }
-    self.policy.took(events: 0, at: hand.receivedAt)
+    self.commits.policy.took(events: 0, at: hand.receivedAt)
     self.topics[topic].caughtUp.responded(
       events: response.eventCount, pending: response.pendingCredit,
-      newestCommit: self.responseNewestCommit, at: hand.receivedAt)
+      newestCommit: self.current.newestCommit, at: hand.receivedAt)
   }
 
   private func noteAnswer(topic: Int) {
@@ -82,6 +81,8 @@ extension PipelineRunner {
         receivedAt: hand.receivedAt)
       return true
     }
+    self.current.readRecordIDs(
+      in: batch, isChannel: !self.topics[topic].cursors.closesAtResponseEnd)
     let recipients =
       try hand.recipients ?? self.judge(eventAt: batch.events.count - 1, of: batch, topic: topic)
     if recipients.isEmpty {
@@ -99,7 +100,7 @@ extension PipelineRunner {
       batch.removeLastEvent(rows: start.rows, arena: start.arena)
       try self.writeBatch(topic: topic)
       if commits {
-        guard !self.hasCommitInFlight else { return false }
+        guard self.inFlight == nil else { return false }
         self.closeResponse(topic: topic)
         try self.commit()
       }
@@ -117,7 +118,7 @@ extension PipelineRunner {
     if self.mayRefuse {
       self.retain(event: index, ordinal: batch.events[batch.events.count - 1].ordinal, topic: topic)
     }
-    self.policy.took(events: 1, at: hand.receivedAt)
+    self.commits.policy.took(events: 1, at: hand.receivedAt)
     return true
   }
 
@@ -140,10 +141,6 @@ extension PipelineRunner {
       ordinal: ordinal)
   }
 
-  private var hasCommitInFlight: Bool {
-    @inline(never) get { self.inFlight != nil }
-  }
-
   /// Prepares the recipients of a batch before its first event is taken.
   private func makeReady(
     for layout: RecordLayout, of hand: inout PlaceInResponse
@@ -163,8 +160,7 @@ extension PipelineRunner {
   /// - Returns: the stores for which the event is new.
   private func judge(eventAt index: Int, of batch: RecordBatch, topic: Int) throws -> StoreSet {
     let event = batch.events[index]
-    self.noteRecordIDs(of: event, in: batch, topic: topic)
-    return try self.recordIDs.withUnsafeBufferPointer { recordIDs in
+    return try self.current.recordIDs.withUnsafeBufferPointer { recordIDs in
       try self.judge(
         replayID: batch.bytes(event.replayID), eventID: batch.bytes(event.eventID),
         recordIDs: recordIDs, topic: topic)
@@ -188,21 +184,13 @@ extension PipelineRunner {
     }
   }
 
-  /// Notes the joined record IDs of the event's rows, which identify it among events with the same
-  /// replay ID. These occur only on channels.
-  private func noteRecordIDs(of event: RecordBatch.Event, in batch: RecordBatch, topic: Int) {
-    self.recordIDs.removeAll(keepingCapacity: true)
-    if self.topics[topic].cursors.closesAtResponseEnd { return }
-    batch.appendRecordIDs(of: event, to: &self.recordIDs)
-  }
-
   /// A batch prefers to end where the transaction changes, and never ends between equal IDs.
   private func shouldCommit(before event: RecordBatch.Event, in batch: RecordBatch) -> Bool {
     let isDue =
-      self.isOverweight
-      || self.policy.endsBefore(
-        keyChanges: !self.previous.isOf(transactionKey: batch.bytes(event.transactionKey)))
-    return isDue && !self.previous.has(replayID: batch.bytes(event.replayID))
+      self.commits.isOverweight
+      || self.commits.policy.endsBefore(
+        keyChanges: !self.current.previous.isOf(transactionKey: batch.bytes(event.transactionKey)))
+    return isDue && !self.current.previous.has(replayID: batch.bytes(event.replayID))
   }
 
   /// A few events may need much memory. Such a batch is written before the end of the response, and
@@ -210,7 +198,7 @@ extension PipelineRunner {
   private func writeLargeBatch(topic: Int) throws {
     guard let batch = self.batch, batch.byteCount >= RecordBatch.maxByteCount else { return }
     try self.writeBatch(topic: topic)
-    self.isOverweight = self.policy.isTooLarge(pendingBytes: self.pendingByteCount)
+    self.commits.isOverweight = self.commits.policy.isTooLarge(pendingBytes: self.pendingByteCount)
   }
 
   /// On a channel, the rows of the last replay ID are remembered until another one follows.
@@ -227,21 +215,18 @@ extension PipelineRunner {
     let event = batch.events[index]
     let replayID = batch.bytes(event.replayID)
     let eventID = batch.bytes(event.eventID)
-    self.noteRecordIDs(of: event, in: batch, topic: topic)
-    batch.events[index].ordinal = self.recordIDs.withUnsafeBufferPointer {
+    batch.events[index].ordinal = self.current.recordIDs.withUnsafeBufferPointer {
       self.topics[topic].cursors.take(
         for: self.batchRecipients, replayID: replayID, eventID: eventID, recordIDs: $0)
     }
     try self.checkOpenGroup(topic: topic)
-    self.previous.replace(
-      replayID: replayID, eventID: eventID, transactionKey: batch.bytes(event.transactionKey))
+    self.current.took(
+      replayID: replayID, eventID: eventID, transactionKey: batch.bytes(event.transactionKey),
+      commitTime: event.commitTimestamp)
     self.topics[topic].takenCount += 1
     self.statistics.topics[topic].took(
-      event, replayID: replayID, entity: batch.layout.entity, latestCommit: self.latestCommit)
-    if let time = event.commitTimestamp, CommitTime.range.contains(time), time <= self.latestCommit
-    {
-      self.responseNewestCommit = max(self.responseNewestCommit ?? time, time)
-    }
+      event, replayID: replayID, entity: batch.layout.entity,
+      latestCommit: self.current.latestCommit)
   }
 
   private func takeDeadLetter(
@@ -266,7 +251,7 @@ extension PipelineRunner {
     let epoch = self.topics[topic].cursors.epoch(of: recipients)
     let ordinal = event.replayID.withUnsafeBufferPointer { replayID in
       event.eventID.withUnsafeBufferPointer { eventID in
-        self.previous.replace(replayID: replayID, eventID: eventID, transactionKey: nil)
+        self.current.took(replayID: replayID, eventID: eventID, transactionKey: nil)
         return self.topics[topic].cursors.take(
           for: recipients, replayID: replayID, eventID: eventID,
           recordIDs: UnsafeBufferPointer(start: nil, count: 0))
@@ -279,11 +264,10 @@ extension PipelineRunner {
       payload: event.payload, reason: cause.reason,
       fieldPath: cause.fieldPath.isEmpty ? nil : cause.fieldPath, byteOffset: cause.offset,
       epoch: epoch, ordinal: ordinal)
-    self.letters.append((recipients, letter))
-    self.letterByteCount += letter.payload.count
+    self.commits.add(letter, for: recipients)
     self.topics[topic].takenCount += 1
-    self.policy.took(events: 1, at: receivedAt)
-    if recipients.contains(self.keeper) { self.countDeadLetter(topic: topic) }
+    self.commits.policy.took(events: 1, at: receivedAt)
+    if recipients.contains(self.commits.keeper) { self.countDeadLetter(topic: topic) }
   }
 
   /// The batch for rows of the layout; rows of another layout are written first.
@@ -308,14 +292,13 @@ extension PipelineRunner {
       return
     }
     batch.epoch = self.topics[topic].cursors.epoch(of: self.batchRecipients)
-    batch.latestCommit = self.latestCommit
+    batch.latestCommit = self.current.latestCommit
     try self.stages.apply(to: batch)
     self.statistics.topics[topic].taken.leftOut += self.stages.takeLeftOutCount()
     for event in self.stages.takeRefusedEvents() {
       let letter = self.letter(for: event, in: self.retained, topic: topic)
-      self.letters.append((self.batchRecipients, letter))
-      self.letterByteCount += letter.payload.count
-      if self.batchRecipients.contains(self.keeper) { self.countDeadLetter(topic: topic) }
+      self.commits.add(letter, for: self.batchRecipients)
+      if self.batchRecipients.contains(self.commits.keeper) { self.countDeadLetter(topic: topic) }
     }
     for (number, store) in self.stores.enumerated() where self.batchRecipients.contains(number) {
       try store.write(batch)
@@ -326,15 +309,15 @@ extension PipelineRunner {
   /// Notes in the position that the stream can resume after the last event taken.
   private func closeResponse(topic: Int) {
     // Empty if every event of the response was exported before.
-    guard !self.previous.replayID.isEmpty else { return }
-    let replayID = ReplayID(self.previous.replayID)
+    guard !self.current.previous.replayID.isEmpty else { return }
+    let replayID = ReplayID(self.current.previous.replayID)
     // The service retains an ID for 72 h after the commit, however late it arrives.
     let now = self.wallClock()
     self.topics[topic].cursors.endResponse(
-      replayID: replayID, eventID: self.previous.eventID,
-      confirmedAt: min(now, self.responseNewestCommit ?? now),
-      newestCommit: self.responseNewestCommit)
-    if let newest = self.responseNewestCommit {
+      replayID: replayID, eventID: self.current.previous.eventID,
+      confirmedAt: min(now, self.current.newestCommit ?? now),
+      newestCommit: self.current.newestCommit)
+    if let newest = self.current.newestCommit {
       self.topics[topic].cursors.prove(
         completeThrough: self.completeThrough(nothingMoreAt: min(newest, self.serviceTime)))
     }

@@ -16,8 +16,6 @@ public final class PipelineRunner<S: Source> {
   let stages: StageChain
   /// Indexed by number, as in `TopicCursors`.
   let stores: [any Store]
-  /// The number of the store that keeps the dead letters.
-  let keeper: Int
   /// Whether a store, or a stage, may refuse what the keeper of dead letters has taken.
   let mayRefuse: Bool
   let configuration: RunnerConfiguration
@@ -29,7 +27,7 @@ public final class PipelineRunner<S: Source> {
 
   /// In the order of the source's topics.
   @exclusivity(unchecked) var topics: [TopicRun]
-  @exclusivity(unchecked) var policy: CommitPolicy
+  @exclusivity(unchecked) var commits: CommitCycle
   @exclusivity(unchecked) public internal(set) var statistics: RunStatistics
   /// Called after every signal and at least once a second.
   public var onProgress: ((RunStatistics) -> Void)?
@@ -49,38 +47,21 @@ public final class PipelineRunner<S: Source> {
   /// Whether the reader had something last time.
   private var hasReads = false
   private var began: Instant
-  private(set) var outcome: RunOutcome?
-  /// When `outcome` was decided.
-  private(set) var stoppedAt: Instant?
-  /// When the user requested a stop, whether or not it decided the outcome.
-  private(set) var interruptedAt: Instant?
+  private(set) var end = RunEnd()
   /// Rows of the current response, all of one layout; reused.
   @exclusivity(unchecked) var batch: RecordBatch?
   /// The layout that the decoder fills; stages replace the one in the batch.
   @exclusivity(unchecked) var batchLayout: RecordLayout?
-  /// A batch had to be written early, and the sinks have enough for a commit.
-  @exclusivity(unchecked) var isOverweight = false
   /// Stores that have not yet taken the rows of the batch.
   @exclusivity(unchecked) var batchRecipients = StoreSet()
   /// The responses of the open commit; kept only where a store or a stage may
   /// refuse one of its events.
   @exclusivity(unchecked) var retained = RetainedEvents<S.Response>()
-  /// Events of the open commit that could not be decoded or that a stage could not process, and the
-  /// stores to be told.
-  var letters: [(recipients: StoreSet, letter: DeadLetter)] = []
-  /// The size of the payloads in `letters`.
-  var letterByteCount = 0
-  /// The commit before the open one, until it is durable.
-  var inFlight: CommitInFlight<S.Response>?
+  /// Those of the commit in flight.
+  var retainedInFlight = RetainedEvents<S.Response>()
   /// The response that is being taken or had to be set aside.
   var inHand: (response: S.Response, place: PlaceInResponse)?
-  @exclusivity(unchecked) var previous = PreviousEvent()
-  /// The record IDs of the current event, joined; empty unless the topic is a channel.
-  @exclusivity(unchecked) var recordIDs: [UInt8] = []
-  /// Commit times of the current response that are later than this are in the future and are ignored.
-  @exclusivity(unchecked) var latestCommit = Int64.max
-  /// Newest plausible commit time of the response in hand, milliseconds since 1970.
-  @exclusivity(unchecked) var responseNewestCommit: Int64?
+  @exclusivity(unchecked) var current = CurrentResponse()
 
   /// - Parameters:
   ///   - stores: where rows and positions go; one of them keeps the dead letters.
@@ -104,7 +85,6 @@ public final class PipelineRunner<S: Source> {
     let keepers = stores.indices.filter { stores[$0].keepsDeadLetters }
     precondition(keepers.count == 1, "\(keepers.count) stores keep dead letters")
     let keeper = keepers[0]
-    self.keeper = keeper
     self.mayRefuse =
       stores.count > 1 || stages.changesRows || stores.contains(where: \.hasRefusingStages)
     for topic in source.topics
@@ -143,7 +123,8 @@ public final class PipelineRunner<S: Source> {
         try store.recall(memory, ofTopic: name)
       }
     }
-    self.policy = CommitPolicy(
+    self.commits = CommitCycle(
+      keeper: keeper,
       .init(
         maxEvents: configuration.commitMaxEvents, maxBytes: configuration.commitMaxBytes,
         maxDelay: configuration.commitMaxDelay))
@@ -170,12 +151,12 @@ public final class PipelineRunner<S: Source> {
       self.checkEnd(now: now)
       try self.checkPatience(now: now)
       // What has been received need not wait for what may still arrive.
-      if !wasStopping, self.isStopping, self.policy.eventCount > 0 { try self.commit() }
+      if !wasStopping, self.isStopping, self.commits.policy.eventCount > 0 { try self.commit() }
       self.publishProgress()
     }
     try await self.settle(isLast: true)
     self.publishProgress()
-    return self.outcome ?? .caughtUp
+    return self.end.outcome ?? .caughtUp
   }
 
   /// Advances the commit in flight, the response in hand or the next signal.
@@ -262,20 +243,20 @@ public final class PipelineRunner<S: Source> {
 
   /// Decides how the run ends; the first reason wins. From here on, no credit is added.
   func decide(_ outcome: RunOutcome) {
-    guard self.outcome == nil else { return }
-    self.outcome = outcome
-    self.stoppedAt = self.now
+    guard self.end.decide(outcome, at: self.now) else { return }
     self.onNote?(.stopping(outcome))
     self.source.stop()
   }
 
-  var isStopping: Bool { self.outcome != nil }
+  var isStopping: Bool { self.end.outcome != nil }
+
+  var inFlight: CommitInFlight? { self.commits.inFlight }
 
   /// Handles the user's request for a clean stop. Retries an unavailable store immediately, once.
   func interrupt() {
     self.decide(.interrupted(following: self.configuration.until == .forever))
-    self.interruptedAt = self.interruptedAt ?? self.now
-    self.inFlight?.outage?.retryAt = self.now
+    self.end.interrupted(at: self.now)
+    self.commits.inFlight?.outage?.retryAt = self.now
     self.inHand?.place.outage?.retryAt = self.now
   }
 
@@ -331,7 +312,9 @@ public final class PipelineRunner<S: Source> {
     if case .duration(let length) = self.configuration.until {
       deadline = min(deadline, self.began + length)
     }
-    if let due = self.policy.deadline, self.inFlight == nil { deadline = min(deadline, due) }
+    if self.inFlight == nil, let due = self.commits.policy.deadline {
+      deadline = min(deadline, due)
+    }
     for read in self.reads { if let due = read.deadline { deadline = min(deadline, due) } }
     if case .caughtUp = self.configuration.until {
       for topic in self.topics where topic.caughtUp.rule == nil && !topic.hasEnded {
