@@ -128,7 +128,7 @@ extension JSONReader {
     return .milliseconds(sum)
   }
 
-  private static func text(bytes: Int) -> String {
+  static func text(bytes: Int) -> String {
     let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
     for (name, factor) in units where bytes >= factor && bytes % factor == 0 {
       return "\(bytes / factor)\(name)"
@@ -136,7 +136,7 @@ extension JSONReader {
     return "\(bytes) bytes"
   }
 
-  private static func text(duration: Duration) -> String {
+  static func text(duration: Duration) -> String {
     let (seconds, attoseconds) = duration.components
     if attoseconds != 0 { return "\(seconds * 1000 + attoseconds / 1_000_000_000_000_000)ms" }
     for (name, factor) in [("d", 86_400), ("h", 3600), ("m", 60)] as [(String, Int64)]

@@ -20,16 +20,21 @@ public final class JSONReader {
   public let path: String
   public let value: JSONValue
   public let mistakes: JSONMistakes
+  /// What readers of members need beyond the document, such as the place of its file.
+  public let context: AnyObject?
   private let members: [JSONMember]
   /// False when the value is not an object: one mistake is enough.
   private let isObject: Bool
   private var known: [String] = []
 
   /// - Parameter path: JSON pointer of `value` in its document.
-  public init(_ value: JSONValue, path: String = "", mistakes: JSONMistakes) {
+  public init(
+    _ value: JSONValue, path: String = "", mistakes: JSONMistakes, context: AnyObject? = nil
+  ) {
     self.value = value
     self.path = path
     self.mistakes = mistakes
+    self.context = context
     self.members = value.members ?? []
     self.isObject = value.members != nil
     if !self.isObject {
@@ -171,7 +176,7 @@ extension JSONReader {
   /// A nested object; its own reader reports into the same mistakes.
   public func object(_ name: String, required: Bool = false) -> JSONReader? {
     guard let value = self.any(name, required: required) else { return nil }
-    let reader = JSONReader(value, path: self.path(of: name), mistakes: self.mistakes)
+    let reader = self.reader(of: value, at: self.path(of: name))
     return reader.isObject ? reader : nil
   }
 
@@ -190,9 +195,12 @@ extension JSONReader {
 
   /// An array of objects: a reader for each; any other element is a mistake.
   public func objects(_ name: String, required: Bool = false) -> [JSONReader]? {
-    self.elements(name, required: required)?.map {
-      JSONReader($0.value, path: $0.path, mistakes: self.mistakes)
-    }
+    self.elements(name, required: required)?.map { self.reader(of: $0.value, at: $0.path) }
+  }
+
+  /// A reader for an object inside this one.
+  public func reader(of value: JSONValue, at path: String) -> JSONReader {
+    JSONReader(value, path: path, mistakes: self.mistakes, context: self.context)
   }
 
   /// An array of strings.

@@ -8,28 +8,6 @@ public struct JSONSchema: Sendable {
 
   public var value: JSONValue { JSONValue(.object(self.members)) }
 
-  /// A member of an object.
-  public struct Member: Sendable {
-    var name: String
-    var schema: JSONSchema
-    var isRequired: Bool
-
-    public static func required(
-      _ name: String, _ schema: JSONSchema, _ description: String
-    ) -> Self {
-      Self(name: name, schema: schema.described(description), isRequired: true)
-    }
-
-    /// - Parameter value: what the program takes without the member; nil when that is not a value.
-    public static func optional(
-      _ name: String, _ schema: JSONSchema, _ description: String, default value: JSONValue? = nil
-    ) -> Self {
-      var schema = schema.described(description)
-      if let value { schema.members.append(JSONMember("default", value)) }
-      return Self(name: name, schema: schema, isRequired: false)
-    }
-  }
-
   /// A definition of the document.
   public static func reference(_ definition: String) -> Self {
     Self([JSONMember("$ref", .string("#/definitions/\(definition)"))])
@@ -96,14 +74,22 @@ public struct JSONSchema: Sendable {
     return Self(members)
   }
 
-  public static func object(_ properties: [Member]) -> Self {
+  /// The schema of an object with these keys.
+  public static func object(_ keys: [KeyDeclaration]) -> Self {
     var members: [JSONMember] = [
       JSONMember("type", "object"), JSONMember("additionalProperties", false),
     ]
-    let required = properties.filter(\.isRequired).map { JSONValue.string($0.name) }
+    let required = keys.filter(\.isRequired).map { JSONValue.string($0.name) }
     if !required.isEmpty { members.append(JSONMember("required", .array(required))) }
     let comment = JSONMember("//", JSONValue(.object([])))
-    let declared = properties.map { JSONMember($0.name, $0.schema.value) }
+    let declared = keys.map { key in
+      var schema = key.schema.described(key.description)
+      if let fallback = key.fallback { schema.members.append(JSONMember("default", fallback)) }
+      if let example = key.example {
+        schema.members.append(JSONMember("examples", .array([example])))
+      }
+      return JSONMember(key.name, schema.value)
+    }
     members.append(JSONMember("properties", JSONValue(.object([comment] + declared))))
     return Self(members)
   }
@@ -116,5 +102,26 @@ public struct JSONSchema: Sendable {
     var schema = self
     schema.members.insert(JSONMember("description", .string(description)), at: 0)
     return schema
+  }
+}
+
+extension JSONSchema {
+  /// What the schemas of kinds of values refer to.
+  public static var valueDefinitions: [(name: String, schema: JSONSchema)] {
+    [
+      ("variable", .text(pattern: #"\$\{"#).described("A variable that provides the value.")),
+      (
+        "byteCount",
+        .text(pattern: #"^([0-9]+(B|kB|MB|GB|KiB|MiB|GiB)?|.*\$\{.*)$"#)
+          .described("A number of bytes, for example 16MiB.")
+      ),
+      (
+        "duration",
+        .text(
+          pattern: #"^(([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?|0|.*\$\{.*)$"#,
+          minLength: 1
+        ).described("A time, for example 500ms, 90s or 1h30m.")
+      ),
+    ]
   }
 }

@@ -1,5 +1,3 @@
-import JSON
-
 @testable import Pipeline
 
 /// Writes texts in lower case, so that equal addresses join whatever their case:
@@ -7,9 +5,6 @@ import JSON
 final class LowerCase: ConfiguredTransform {
   static let type = "lower"
   static let schemaDescription = "Writes the letters A to Z of text columns in lower case."
-  static var schemaMembers: [JSONSchema.Member] {
-    [ColumnNames.listSchemaMember, ColumnNames.missingSchemaMember]
-  }
 
   private struct Place {
     var name: String
@@ -20,10 +15,7 @@ final class LowerCase: ConfiguredTransform {
   /// Where the columns are, compiled once per layout.
   private var plans = LayoutCache<[Place]>()
 
-  init?(reading reader: JSONReader) {
-    guard let columns = ColumnNames(listIn: reader) else { return nil }
-    self.columns = columns
-  }
+  init(_ options: ColumnNames.Options) { self.columns = ColumnNames(options) }
 
   var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }
   var changesRows: Bool { true }

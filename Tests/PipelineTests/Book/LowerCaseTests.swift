@@ -13,9 +13,7 @@ struct LowerCaseTests {
   private func stage(_ text: String) throws -> (stage: LowerCase?, mistakes: [JSONMistake]) {
     let mistakes = JSONMistakes()
     let reader = JSONReader(try JSONValue(parsing: text), path: "/stages/0", mistakes: mistakes)
-    _ = reader.string("type", required: true)
-    let stage = LowerCase(reading: reader)
-    reader.finish()
+    let stage = LowerCase.read(reader)?.transform() as? LowerCase
     return (stage, mistakes.all)
   }
 

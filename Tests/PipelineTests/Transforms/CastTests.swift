@@ -239,7 +239,7 @@ struct CastTests {
   func mistakes(target: String, expected: String) throws {
     let mistakes = JSONMistakes()
     let value = try JSONValue(parsing: self.stage("A", target))
-    _ = TransformRegistry.transform(reading: JSONReader(value, path: "/s", mistakes: mistakes))
+    _ = TransformRegistry.stage(reading: JSONReader(value, path: "/s", mistakes: mistakes))
     let found = mistakes.inTextOrder.map { "\($0.path): \($0.message)" }
     #expect(found.contains { $0.hasPrefix(expected) }, "\(found)")
   }

@@ -126,7 +126,7 @@ struct FilterTests {
     let mistakes = JSONMistakes()
     let text = #"{"type":"filter","where":"Amount >="}"#
     let reader = JSONReader(try JSONValue(parsing: text), path: "/stages/0", mistakes: mistakes)
-    _ = TransformRegistry.transform(reading: reader)
+    _ = TransformRegistry.stage(reading: reader)
     #expect(mistakes.all.map(\.path) == ["/stages/0/where"])
   }
 }

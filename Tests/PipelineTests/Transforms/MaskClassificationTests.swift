@@ -152,7 +152,7 @@ struct MaskClassificationTests {
     let reader = JSONReader(
       try JSONValue(parsing: #"{"type":"mask",\#(members)}"#), path: "/stages/0",
       mistakes: mistakes)
-    _ = TransformRegistry.transform(reading: reader)
+    _ = TransformRegistry.stage(reading: reader)
     #expect(mistakes.all.contains { "\($0)".contains(expected) }, "\(mistakes.all)")
   }
 }

@@ -14,7 +14,7 @@ struct RouteTests {
     let mistakes = JSONMistakes()
     let reader = JSONReader(
       try JSONValue(parsing: stage), path: "/stages/0", mistakes: mistakes)
-    return try #require(TransformRegistry.transform(reading: reader) as? Route)
+    return try #require(TransformRegistry.stage(reading: reader)?.transform() as? Route)
   }
 
   /// The sinks that get each row.

@@ -186,7 +186,7 @@ struct SetColumnsTests {
     }
     let fields = (0..<1000).map { ("Field\($0)__c", ColumnType.string) }
     let layout = StageRows(types.filter { expression.contains($0.0) } + fields).layout
-    return try StageExpression(expression).compiled(for: layout, stage: "set")
+    return try StageExpression(ExpressionText(expression)).compiled(for: layout, stage: "set")
       .program.scope.columns.map(\.name)
   }
 
@@ -204,7 +204,7 @@ struct SetColumnsTests {
   @Test("Expressions find a column whose name has a dot")
   func namesWithDots() throws {
     let layout = StageRows([("Name.First", .string), ("Name", .json)]).layout
-    let expression = try StageExpression("Name.First + '!'")
+    let expression = try StageExpression(ExpressionText("Name.First + '!'"))
     let program = try expression.compiled(for: layout, stage: "set").program
     #expect(program.unknownNames.isEmpty)
     #expect(program.type == .string)

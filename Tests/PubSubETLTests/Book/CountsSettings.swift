@@ -8,22 +8,19 @@ import Pipeline
 struct CountsSettings: ConfiguredSink {
   static let type = "counts"
   static let schemaDescription = "Counts the rows of each object."
-  static var schemaMembers: [JSONSchema.Member] {
-    [.required("file", .reference("path"), "File with the counts; relative to this file.")]
-  }
 
   var name = CountsSettings.type
-  var file: String
+  var file = ""
   var start: SinkStart?
-  var stages: [StageConfiguration]
+  var stages: [StageConfiguration] = []
 
-  init?(reading reader: JSONReader, with configuration: ConfigurationReader) {
-    self.name = configuration.identifier(reader, "name") ?? self.name
-    self.start = configuration.sinkStart(reader)
-    self.stages = configuration.stages(reader)
-    // Reports what is wrong, with the place in the pipeline file.
-    guard let file = configuration.path(reader, "file", required: true) else { return nil }
-    self.file = file
+  // A mistake is reported with its place in the pipeline file.
+  static var keys: [Key<Self>] {
+    [
+      .required(
+        "file", \.file, .path, "File with the counts; relative to this file.",
+        example: "../out/counts.json")
+    ]
   }
 
   var place: String { self.file }

@@ -45,13 +45,11 @@ struct CountsSinkTests {
 
   private func settings(_ text: String) throws -> (CountsSettings?, [String]) {
     let mistakes = JSONMistakes()
-    let reader = JSONReader(try JSONValue(parsing: text), path: "/sinks/0", mistakes: mistakes)
-    _ = reader.string("type", required: true)
-    let settings = CountsSettings(
-      reading: reader,
-      with: ConfigurationReader(
+    let reader = JSONReader(
+      try JSONValue(parsing: text), path: "/sinks/0", mistakes: mistakes,
+      context: ConfigurationReader(
         file: "/p/p.json", base: "/p", environment: Environment([:]), secretFiles: SecretFiles()))
-    reader.finish()
+    let settings = CountsSettings.read(reader)
     return (settings, mistakes.all.map { "\($0.path): \($0.message)" })
   }
 

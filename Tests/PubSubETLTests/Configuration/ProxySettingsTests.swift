@@ -97,7 +97,7 @@ struct ProxySettingsTests {
     let environment = [
       "https_proxy": "http://me:s3cret@env:1", "no_proxy": "acme.my.salesforce.com",
     ]
-    let service = try self.address(OrgConfiguration.defaultEndpoint)
+    let service = try self.address("https://api.pubsub.salesforce.com:7443")
     let login = try self.address("https://acme.my.salesforce.com")
     for proxy in [nil, "environment"] {
       let settings = try self.settings(proxy, environment)

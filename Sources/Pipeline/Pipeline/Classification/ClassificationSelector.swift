@@ -1,14 +1,14 @@
-internal import JSON
+public import JSON
 
 /// The classifications that a stage selects: `{"compliance": ["PII"], "sensitivity":
 /// ["Restricted"]}`.
 ///
 /// A field is selected if it has any of the values. Case and spaces are ignored, so the label
 /// 'Mission Critical' matches the value `MissionCritical`.
-public struct ClassificationSelector: Sendable, Equatable {
+public struct ClassificationSelector: KeyedObject, Sendable, Equatable {
   /// Values of the org's two lists, as written in the pipeline file.
-  public let compliance: [String]
-  public let sensitivity: [String]
+  public private(set) var compliance: [String] = []
+  public private(set) var sensitivity: [String] = []
 
   /// The values that every org has unless its admins have removed them.
   private static let usualCompliance = ["PII", "HIPAA", "PCI", "GDPR", "CCPA", "COPPA"]
@@ -21,24 +21,21 @@ public struct ClassificationSelector: Sendable, Equatable {
     self.sensitivity = sensitivity
   }
 
-  init?(reading reader: JSONReader, _ member: String) {
-    guard let object = reader.object(member) else { return nil }
-    defer { object.finish() }
-    let compliance = object.strings("compliance")
-    let sensitivity = object.strings("sensitivity")
-    for (name, values) in [("compliance", compliance ?? []), ("sensitivity", sensitivity ?? [])] {
-      for value in values where Self.key(value).isEmpty {
-        object.report(name, "has an empty value")
-      }
-    }
-    guard !(compliance ?? []).isEmpty || !(sensitivity ?? []).isEmpty else {
-      reader.report(member, "needs a value of 'compliance' or 'sensitivity'")
-      return nil
-    }
-    self.init(compliance: compliance ?? [], sensitivity: sensitivity ?? [])
+  public init() {}
+
+  public static var keys: [Key<Self>] {
+    [
+      .key(
+        "compliance", \.compliance, .classes,
+        "Compliance categorizations, such as PII or GDPR; any of them.", example: ["PII", "GDPR"]),
+      .key(
+        "sensitivity", \.sensitivity, .classes,
+        "Data sensitivity levels, such as Confidential or Restricted; any of them.",
+        example: ["Restricted"]),
+    ]
   }
 
-  private static func key(_ value: String) -> String {
+  fileprivate static func key(_ value: String) -> String {
     value.lowercased().filter { !$0.isWhitespace }
   }
 
@@ -96,14 +93,32 @@ extension ClassificationSelector {
   static var schemaDefinition: (name: String, schema: JSONSchema) {
     (
       "classified",
-      .object([
-        .optional(
-          "compliance", .list(of: .text(minLength: 1), minCount: 1, isUnique: true),
-          "Compliance categorizations, such as PII or GDPR; any of them."),
-        .optional(
-          "sensitivity", .list(of: .text(minLength: 1), minCount: 1, isUnique: true),
-          "Data sensitivity levels, such as Confidential or Restricted; any of them."),
-      ]).described("Classifications of fields in the org; a field with any of them is selected.")
+      .object(Self.declarations).described(
+        "Classifications of fields in the org; a field with any of them is selected.")
     )
+  }
+}
+
+extension Kind<ClassificationSelector> {
+  static var classified: Self {
+    Self(.reference("classified"), objects: [ClassificationSelector.declarations]) {
+      reader, name, _ in
+      guard let selector = reader.object(name)?.read(ClassificationSelector.self) else {
+        return nil
+      }
+      guard !selector.compliance.isEmpty || !selector.sensitivity.isEmpty else {
+        reader.report(name, "needs a value of 'compliance' or 'sensitivity'")
+        return nil
+      }
+      return selector
+    }
+  }
+}
+
+extension Kind<[String]> {
+  fileprivate static var classes: Self {
+    Self.strings(.list(of: .text(minLength: 1), minCount: 1, isUnique: true)).checked {
+      $0.contains { ClassificationSelector.key($0).isEmpty } ? "has an empty value" : nil
+    }
   }
 }

@@ -1,19 +1,17 @@
 internal import CEL
 internal import JSON
 
-/// An expression of a stage's configuration.
-///
-/// Names refer to columns as earlier stages leave them. A column that this layout lacks but another
-/// layout has counts as absent; one that no layout has is reported, as for stages that list columns
-/// (`ColumnNames`).
-final class StageExpression {
-  let source: String
-  let names: Set<String>
+/// An expression as the pipeline file has it, checked as far as that is possible without columns.
+struct ExpressionText: Sendable {
+  private(set) var source = ""
+  private(set) var names: Set<String> = []
   /// Whether the expression uses `row` as a whole, and so every column.
-  private let readsWholeRow: Bool
+  private(set) var readsWholeRow = false
   /// The place where each name first occurs: `line 1, column 12`.
-  let places: [String: String]
-  private var compiled = LayoutCache<RowExpression>()
+  private(set) var places: [String: String] = [:]
+
+  /// No expression, until one is read.
+  init() {}
 
   /// - Throws: `CELError` for a mistake that can be found without a layout.
   init(_ source: String) throws(CELError) {
@@ -28,17 +26,35 @@ final class StageExpression {
       },
       uniquingKeysWith: { first, _ in first })
   }
+}
 
-  /// Reports mistakes in the member.
-  convenience init?(reading reader: JSONReader, _ member: String, required: Bool) {
-    guard let source = reader.string(member, required: required) else { return nil }
-    do throws(CELError) {
-      try self.init(source)
-    } catch {
-      reader.report(member, "\(error)")
-      return nil
+extension Kind<ExpressionText> {
+  static var expression: Self {
+    Kind<String>.string(.text(minLength: 1)).map { reader, name, source in
+      do throws(CELError) {
+        return try ExpressionText(source)
+      } catch {
+        reader.report(name, "\(error)")
+        return nil
+      }
     }
   }
+}
+
+/// An expression of a stage's configuration.
+///
+/// Names refer to columns as earlier stages leave them. A column that this layout lacks but another
+/// layout has counts as absent; one that no layout has is reported, as for stages that list columns
+/// (`ColumnNames`).
+final class StageExpression {
+  private let text: ExpressionText
+  private var compiled = LayoutCache<RowExpression>()
+
+  init(_ text: ExpressionText) { self.text = text }
+
+  var source: String { self.text.source }
+  var names: Set<String> { self.text.names }
+  var places: [String: String] { self.text.places }
 
   /// The expression for rows of a layout.
   ///
@@ -65,7 +81,7 @@ final class StageExpression {
   /// name is a name. Type names and `row` always count, because the expression was first read
   /// without columns.
   private func canName(_ column: String) -> Bool {
-    if self.readsWholeRow || self.names.contains(column) || column == "row" { return true }
+    if self.text.readsWholeRow || self.names.contains(column) || column == "row" { return true }
     if TypeName(rawValue: column) != nil { return true }
     guard let dot = column.firstIndex(of: "."), dot > column.startIndex else { return false }
     let word = String(column[..<dot])

@@ -12,17 +12,25 @@ public final class Cast: ConfiguredTransform {
   public static let type = "cast"
   public static let schemaDescription =
     "Gives columns other types. A value that cannot be converted sends its event to the dead letters."
-  public static var schemaMembers: [JSONSchema.Member] {
-    [
-      .required(
-        "columns", .map(of: .reference("castColumn"), minCount: 1),
-        "Maps the name of each column to its type."),
-      .optional(
-        "on_error", .choice(of: OnError.self),
-        "refuse: the event becomes a dead letter; null: the value becomes null.",
-        default: .string(OnError.refuse.rawValue)),
-      ColumnNames.missingSchemaMember,
-    ]
+
+  public struct Options: KeyedObject, Sendable {
+    fileprivate var targets: [String: CastTarget] = [:]
+    fileprivate var onError = OnError.refuse
+    fileprivate var missing: ColumnNames.Missing?
+
+    public init() {}
+
+    public static var keys: [Key<Self>] {
+      [
+        .required(
+          "columns", \.targets, .targets, "Maps the name of each column to its type.",
+          example: ["Amount": "decimal(18,2)"]),
+        .key(
+          "on_error", \.onError, .choice(called: "choice"),
+          "refuse: the event becomes a dead letter; null: the value becomes null."),
+        .missing(\.missing),
+      ]
+    }
   }
 
   private let targets: [String: CastTarget]
@@ -32,16 +40,10 @@ public final class Cast: ConfiguredTransform {
   private var buffer = ByteBuffer(capacity: 256)
   private var number = DecimalNumber()
 
-  public init?(reading reader: JSONReader) {
-    let missing: ColumnNames.Missing? = reader.choice("missing", called: "choice")
-    self.onError = reader.choice("on_error", called: "choice") ?? .refuse
-    guard let members = reader.object("columns", required: true) else { return nil }
-    var targets: [String: CastTarget] = [:]
-    let named = (members.value.members ?? []).filter { $0.name != "//" }
-    if named.isEmpty { reader.report("columns", "does not name a column") }
-    for member in named { targets[member.name] = CastTarget(reading: members, member) }
-    self.targets = targets
-    self.columns = ColumnNames(targets.keys, missing: missing)
+  public init(_ options: Options) {
+    self.targets = options.targets
+    self.onError = options.onError
+    self.columns = ColumnNames(options.targets.keys, missing: options.missing)
   }
 
   public var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }

@@ -2,8 +2,8 @@ internal import JSON
 
 /// A type as the stage `cast` names it: `"bigint"`, or
 /// `{"to": "timestamp", "format": "%d.%m.%Y", "time_zone": "+01:00"}`.
-struct CastTarget {
-  enum Kind {
+struct CastTarget: KeyedObject, Sendable {
+  enum Kind: Sendable {
     case text, boolean, integer, bigint, double, date, timestamp
     case decimal(precision: Int, scale: Int)
   }
@@ -14,8 +14,9 @@ struct CastTarget {
   static let maxPrecision = 38
 
   /// The type as written in the pipeline file.
-  let name: String
-  let kind: Kind
+  var name: String { self.type.name }
+  var kind: Kind { self.type.kind }
+  fileprivate var type = TypeName(name: "text", kind: .text)
   private(set) var format: TimeFormat?
   /// Seconds east of UTC for times without a zone.
   private(set) var offset: Int64 = 0
@@ -25,50 +26,42 @@ struct CastTarget {
   /// exact numbers.
   private(set) var rounding: DecimalNumber.Rounding?
 
-  /// Reports mistakes in the member.
-  init?(reading reader: JSONReader, _ member: JSONMember) {
-    if member.value.members == nil {
-      guard let text = reader.string(member.name) else { return nil }
-      guard let kind = Self.kind(text) else {
-        reader.report(member.name, Self.unknown(text))
-        return nil
-      }
-      (self.name, self.kind) = (text, kind)
-      return
-    }
-    guard let object = reader.object(member.name) else { return nil }
-    defer { object.finish() }
-    let text = object.string("to", required: true)
-    let format = object.string("format")
-    let zone = object.string("time_zone")
-    let texts = (object.strings("true"), object.strings("false"))
-    self.rounding = object.choice("rounding", called: "rounding")
-    guard let text else { return nil }
-    guard let kind = Self.kind(text) else {
-      object.report("to", Self.unknown(text))
-      return nil
-    }
-    (self.name, self.kind) = (text, kind)
-    if let format {
-      self.format = TimeFormat(format)
-      if self.format == nil {
-        object.report("format", "expected a text with \(TimeFormat.directives)")
-      } else if self.format?.isWhole == false, self.isTime {
-        object.report("format", "needs %Y, %m and %d")
-      }
-    }
-    if let zone {
-      if let offset = TimeFormat.offset(zone) {
-        self.offset = offset
-      } else {
-        object.report("time_zone", "expected UTC or an offset such as +01:00")
-      }
-    }
-    self.trueTexts = texts.0 ?? self.trueTexts
-    self.falseTexts = texts.1 ?? self.falseTexts
-    self.reportUseless(object)
+  fileprivate struct TypeName: Sendable {
+    var name: String
+    var kind: Kind
+  }
+
+  static var keys: [Key<Self>] {
+    [
+      .required("to", \.type, .castType, "Type of the column.", example: "timestamp"),
+      .key(
+        "format", \.format, .timeFormat,
+        "How a text has, or gets, a date or time: \(TimeFormat.directives). Without it ISO 8601.",
+        example: "%d.%m.%Y"),
+      .key(
+        "time_zone", \.offset, .timeZone,
+        "UTC, or an offset such as +01:00: zone of texts without one.", default: "UTC",
+        example: "+01:00"),
+      .key(
+        "true", \.trueTexts, .strings(.list(of: .text())), "Texts that mean true.",
+        default: ["true", "1"], example: ["yes"]),
+      .key(
+        "false", \.falseTexts, .strings(.list(of: .text())), "Texts that mean false.",
+        default: ["false", "0"], example: ["no"]),
+      .key(
+        "rounding", \.rounding, .choice(called: "rounding"),
+        "Digits that do not fit: half_even, half_up, or none (such values are refused). Default: "
+          + "half_even for floating-point numbers, none for texts and decimals."),
+    ]
+  }
+
+  func check(_ reader: JSONReader) {
+    // What a type that is not known permits is not known either.
+    guard reader.has("to") else { return }
+    if self.format?.isWhole == false, self.isTime { reader.report("format", "needs %Y, %m and %d") }
+    self.reportUseless(reader)
     if let both = self.trueTexts.first(where: self.falseTexts.contains) {
-      object.report("false", "'\(both)' is also listed as true")
+      reader.report("false", "'\(both)' is also listed as true")
     }
   }
 
@@ -93,11 +86,11 @@ struct CastTarget {
     }
   }
 
-  private static func unknown(_ text: String) -> String {
+  fileprivate static func unknown(_ text: String) -> String {
     "unknown type '\(text)'; known: \(Self.words.joined(separator: ", "))"
   }
 
-  private static func kind(_ text: String) -> Kind? {
+  fileprivate static func kind(_ text: String) -> Kind? {
     switch text {
     case "text": return .text
     case "boolean": return .boolean
@@ -123,27 +116,67 @@ struct CastTarget {
 }
 
 extension CastTarget {
-  static var schemaDefinitions: [(name: String, schema: JSONSchema)] {
-    let type = JSONSchema.text(
+  fileprivate static var typeSchema: JSONSchema {
+    .text(
       pattern: #"^(text|boolean|integer|bigint|double|date|timestamp|decimal\([0-9 ,]+\))$"#)
-    let forms: [JSONSchema] = [
-      type.described("Type of the column."),
-      .object([
-        .required("to", type, "Type of the column."),
-        .optional(
-          "format", .text(minLength: 1),
-          "How a text has, or gets, a date or time: \(TimeFormat.directives). Without it ISO 8601."),
-        .optional(
-          "time_zone", .text(minLength: 1),
-          "UTC, or an offset such as +01:00: zone of texts without one.", default: "UTC"),
-        .optional("true", .list(of: .text()), "Texts that mean true; default: true, 1."),
-        .optional("false", .list(of: .text()), "Texts that mean false; default: false, 0."),
-        .optional(
-          "rounding", .choice(of: DecimalNumber.Rounding.self),
-          "Digits that do not fit: half_even, half_up, or none (such values are refused). Default: "
-            + "half_even for floating-point numbers, none for texts and decimals."),
-      ]),
-    ]
+  }
+
+  static var schemaDefinitions: [(name: String, schema: JSONSchema)] {
+    let forms = [Self.typeSchema.described("Type of the column."), .object(Self.declarations)]
     return [("castColumn", .oneOf(forms))]
+  }
+}
+
+extension Kind<CastTarget.TypeName> {
+  fileprivate static var castType: Self {
+    Kind<String>.string(CastTarget.typeSchema).map { reader, name, text in
+      let kind = CastTarget.kind(text)
+      if kind == nil { reader.report(name, CastTarget.unknown(text)) }
+      return kind.map { CastTarget.TypeName(name: text, kind: $0) }
+    }
+  }
+}
+
+extension Kind<TimeFormat> {
+  fileprivate static var timeFormat: Self {
+    Kind<String>.string(.text(minLength: 1)).map { reader, name, text in
+      let format = TimeFormat(text)
+      if format == nil { reader.report(name, "expected a text with \(TimeFormat.directives)") }
+      return format
+    }
+  }
+}
+
+extension Kind<Int64> {
+  fileprivate static var timeZone: Self {
+    Kind<String>.string(.text(minLength: 1)).map { reader, name, text in
+      let offset = TimeFormat.offset(text)
+      if offset == nil { reader.report(name, "expected UTC or an offset such as +01:00") }
+      return offset
+    }
+  }
+}
+
+extension Kind<[String: CastTarget]> {
+  static var targets: Self {
+    Self(
+      .map(of: .reference("castColumn"), minCount: 1), objects: [CastTarget.declarations]
+    ) { reader, name, _ in
+      guard let (columns, members) = reader.columns(name) else { return nil }
+      var targets: [String: CastTarget] = [:]
+      for member in members {
+        guard member.value.members == nil else {
+          targets[member.name] = columns.object(member.name)?.read()
+          continue
+        }
+        guard let type = Kind<CastTarget.TypeName>.castType.read(columns, member.name, true) else {
+          continue
+        }
+        var target = CastTarget()
+        target.type = type
+        targets[member.name] = target
+      }
+      return targets
+    }
   }
 }

@@ -1,4 +1,4 @@
-internal import JSON
+public import JSON
 
 /// The columns that a stage names in its configuration.
 ///
@@ -129,27 +129,69 @@ public final class ColumnNames {
 }
 
 extension ColumnNames {
-  /// Reads `columns`, an array of names and patterns, and `missing`. Reports an empty list and
-  /// duplicate names.
-  ///
-  /// - Parameter required: whether a stage without `columns` is a mistake. If not, such a stage
-  ///   names no columns.
-  convenience init?(listIn reader: JSONReader, required: Bool = true) {
-    let missing: Missing? = reader.choice("missing", called: "choice")
-    if !required, reader.any("columns") == nil {
-      self.init([String](), missing: missing)
-      return
+  /// The keys of a stage that does one thing with the columns it lists.
+  public struct Options: KeyedObject, Sendable {
+    var columns: [String] = []
+    var missing: Missing?
+
+    public init() {}
+
+    public static var keys: [Key<Self>] {
+      [
+        .required(
+          "columns", \.columns, .columnNames, Key<Self>.columnsText,
+          example: ["Description", "*Email*"]),
+        .missing(\.missing),
+      ]
     }
-    guard let names = reader.strings("columns", required: true) else { return nil }
-    if reader.any("columns")?.array?.isEmpty == true {
-      reader.report(
-        "columns",
-        "does not name a column")
+  }
+
+  convenience init(_ options: Options) {
+    self.init(options.columns, missing: options.missing, takesPatterns: true)
+  }
+}
+
+extension Key where Object: KeyedObject {
+  static var columnsText: String {
+    "Column names, or patterns such as *Email*, as left by the stages before."
+  }
+
+  static func missing(_ property: WritableKeyPath<Object, ColumnNames.Missing?>) -> Self {
+    .key(
+      "missing", property, .missing, "What to do about names that are not in any schema.")
+  }
+}
+
+extension Kind<ColumnNames.Missing> {
+  fileprivate static var missing: Self {
+    Self(
+      .reference("missing"), example: { _ in "ignore" },
+      read: { reader, name, isRequired in
+        Self.choice(called: "choice").read(reader, name, isRequired)
+      })
+  }
+}
+
+extension Kind<[String]> {
+  /// Names and patterns of columns. Reports an empty list and duplicate names.
+  static var columnNames: Self {
+    Self.strings(.reference("columnNames")).map { reader, name, names in
+      if reader.any(name)?.array?.isEmpty == true { reader.report(name, "does not name a column") }
+      var seen: Set<String> = []
+      for column in names where !seen.insert(column).inserted {
+        reader.report(name, "lists '\(column)' twice")
+      }
+      return names
     }
-    var seen: Set<String> = []
-    for name in names where !seen.insert(name).inserted {
-      reader.report("columns", "lists '\(name)' twice")
-    }
-    self.init(names, missing: missing, takesPatterns: true)
+  }
+}
+
+extension JSONReader {
+  /// The columns that an object in this place maps to something; reports an empty object.
+  func columns(_ name: String) -> (reader: JSONReader, members: [JSONMember])? {
+    guard let object = self.object(name, required: true) else { return nil }
+    let members = (object.value.members ?? []).filter { $0.name != "//" }
+    if members.isEmpty { self.report(name, "does not name a column") }
+    return (object, members)
   }
 }

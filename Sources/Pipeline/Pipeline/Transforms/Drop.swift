@@ -1,5 +1,3 @@
-public import JSON
-
 /// Removes the columns it names, metadata too: `{"type": "drop", "columns": ["_change_origin"]}`.
 ///
 /// The stage sees the names that earlier stages have given. It removes a record that is not
@@ -9,19 +7,13 @@ public final class Drop: ConfiguredTransform {
   public static let schemaDescription =
     "Removes the named columns, including metadata columns. A field that is renamed in the org "
     + "is exported under its new name; use select to prevent that."
-  public static var schemaMembers: [JSONSchema.Member] {
-    [ColumnNames.listSchemaMember, ColumnNames.missingSchemaMember]
-  }
   private let columns: ColumnNames
 
   public init(_ columns: [String], missing: ColumnNames.Missing? = nil) {
     self.columns = ColumnNames(columns, missing: missing, takesPatterns: true)
   }
 
-  public init?(reading reader: JSONReader) {
-    guard let columns = ColumnNames(listIn: reader) else { return nil }
-    self.columns = columns
-  }
+  public init(_ options: ColumnNames.Options) { self.columns = ColumnNames(options) }
 
   public var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }
 

@@ -16,36 +16,40 @@ public final class Filter: ConfiguredTransform {
   public static let schemaDescription =
     "Keeps the rows for which a CEL expression is true. A condition on values selects changes, not "
     + "records: most updates carry a few fields only."
-  public static var schemaMembers: [JSONSchema.Member] {
-    [
-      .required(
-        "where", .text(minLength: 1),
-        "Expression of type bool over the columns as left by the stages before."),
-      .optional(
-        "absent", .choice(of: Absent.self),
-        "What happens to a row that lacks a field that the condition needs.",
-        default: .string(Absent.keep.rawValue)),
-      .optional(
-        "snapshot", .boolean(),
-        "Whether records that were read pass conditions on how, by whom and from where they were "
-          + "changed.", default: true),
-      ColumnNames.missingSchemaMember,
-    ]
+
+  public struct Options: KeyedObject, Sendable {
+    fileprivate var condition = ExpressionText()
+    fileprivate var absent = Absent.keep
+    fileprivate var keepsReads = true
+    fileprivate var missing: ColumnNames.Missing?
+
+    public init() {}
+
+    public static var keys: [Key<Self>] {
+      [
+        .required(
+          "where", \.condition, .expression,
+          "Expression of type bool over the columns as left by the stages before.",
+          example: "StageName == 'Closed Won' && Amount >= 1000.0"),
+        .key(
+          "absent", \.absent, .choice(called: "choice"),
+          "What happens to a row that lacks a field that the condition needs."),
+        .snapshot(\.keepsReads),
+        .missing(\.missing),
+      ]
+    }
   }
+
   private let condition: StageExpression
   private let columns: ColumnNames
   private let absent: Absent
   private let keepsReads: Bool
 
-  public init?(reading reader: JSONReader) {
-    let missing: ColumnNames.Missing? = reader.choice("missing", called: "choice")
-    self.absent = reader.choice("absent", called: "choice") ?? .keep
-    self.keepsReads = reader.bool("snapshot") ?? true
-    guard let condition = StageExpression(reading: reader, "where", required: true) else {
-      return nil
-    }
-    self.condition = condition
-    self.columns = ColumnNames(condition.names, missing: missing)
+  public init(_ options: Options) {
+    self.condition = StageExpression(options.condition)
+    self.columns = ColumnNames(options.condition.names, missing: options.missing)
+    self.absent = options.absent
+    self.keepsReads = options.keepsReads
   }
 
   public var namedColumns: NamedColumns? {
@@ -81,6 +85,15 @@ public final class Filter: ConfiguredTransform {
         return true
       }
     }
+  }
+}
+
+extension Key where Object: KeyedObject {
+  static func snapshot(_ property: WritableKeyPath<Object, Bool>) -> Self {
+    .key(
+      "snapshot", property, .bool,
+      "Whether records that were read pass conditions on how, by whom and from where they were "
+        + "changed.")
   }
 }
 

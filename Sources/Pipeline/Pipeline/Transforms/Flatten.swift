@@ -9,21 +9,25 @@ public final class Flatten: ConfiguredTransform {
   public static let type = "flatten"
   public static let schemaDescription =
     "Puts the parts of records (addresses, names, locations) into columns of their own."
-  public static var schemaMembers: [JSONSchema.Member] {
-    [
-      .optional(
-        "naming", .choice(of: FlattenNaming.self),
-        "path: BillingAddress_City; sobject: the names of SOQL, BillingCity.",
-        default: .string(FlattenNaming.path.rawValue))
-    ]
-  }
   private let naming: FlattenNaming
 
   public init(naming: FlattenNaming = .path) { self.naming = naming }
 
-  public init?(reading reader: JSONReader) {
-    self.naming = reader.choice("naming", called: "naming") ?? .path
+  public struct Options: KeyedObject, Sendable {
+    fileprivate var naming = FlattenNaming.path
+
+    public init() {}
+
+    public static var keys: [Key<Self>] {
+      [
+        .key(
+          "naming", \.naming, .choice(called: "naming"),
+          "path: BillingAddress_City; sobject: the names of SOQL, BillingCity.")
+      ]
+    }
   }
+
+  public init(_ options: Options) { self.naming = options.naming }
 
   public func layout(for input: RecordLayout) throws -> RecordLayout {
     let output = input.with(columns: input.columns.flatMap { self.flattened($0) })

@@ -28,38 +28,97 @@ public final class Mask: ConfiguredTransform {
   public static let type = "mask"
   public static let schemaDescription =
     "Hides the values of columns. The dead letters of such a pipeline are sealed, or have no payload."
-  public static var schemaMembers: [JSONSchema.Member] {
-    [
-      ColumnNames.optionalListSchemaMember,
-      .optional(
-        "classified", .reference("classified"),
-        "Selects columns by the org's data classification, beside columns or instead of them; with "
-          + "drop, redact or hash."),
-      .required(
-        "with", .choice(of: Method.self),
-        "drop: the column is removed; redact: a fixed text; hash: HMAC-SHA-256 under key, 64 "
-          + "hexadecimal digits, equal for equal values of any table; truncate: the first length "
-          + "characters of a text; year: of a date, a time, or a text that begins with a date."),
-      .optional(
-        "key", .reference("variable"), "hash: variable with the key, at least 16 bytes."),
-      .optional(
-        "key_file", .reference("path"), "hash: file with the key, instead of key."),
-      .optional(
-        "length", .oneOf([.integer(from: 1, through: Self.maxLength), .reference("variable")]),
-        "truncate: number of characters (Unicode code points) to keep."),
-      .optional(
-        "text", .text(), "redact: the text instead of values.", default: .string(Self.text)),
-      ColumnNames.missingSchemaMember,
-    ]
+
+  public struct Options: KeyedObject, Sendable {
+    fileprivate var columns: [String] = []
+    public private(set) var selector: ClassificationSelector?
+    private var choice: Method?
+    private var key: String?
+    private var length: Int?
+    private var text = "***"
+    fileprivate var missing: ColumnNames.Missing?
+
+    public init() {}
+
+    /// Names and patterns of the configuration, sorted.
+    public var columnNames: [String] { self.columns.sorted() }
+    public var method: Method { self.choice ?? .drop }
+
+    public static var keys: [Key<Self>] {
+      [
+        .key(
+          "columns", \.columns, .columnNames, Key<Self>.columnsText, example: ["Phone", "*Email*"]),
+        .key(
+          "classified", \.selector, .classified,
+          "Selects columns by the org's data classification, beside columns or instead of them; with "
+            + "drop, redact or hash.", example: ["compliance": ["PII"]]),
+        .required(
+          "with", \.choice, .choice(called: "method"),
+          "drop: the column is removed; redact: a fixed text; hash: HMAC-SHA-256 under key, 64 "
+            + "hexadecimal digits, equal for equal values of any table; truncate: the first length "
+            + "characters of a text; year: of a date, a time, or a text that begins with a date."),
+        .key(
+          "key", \.key, .string(.reference("variable")),
+          "hash: variable with the key, at least 16 bytes.", example: "${MASK_KEY}",
+          secrecy: .secret),
+        .noted(
+          "key_file", .string(.reference("path")), "hash: file with the key, instead of key.",
+          example: "/run/secrets/mask.key"),
+        .key(
+          "length", \.length, .integer(in: 1...100_000),
+          "truncate: number of characters (Unicode code points) to keep.", example: 3),
+        .key("text", \.text, .string(), "redact: the text instead of values.", example: "hidden"),
+        .missing(\.missing),
+      ]
+    }
+
+    public func check(_ reader: JSONReader) {
+      let isClassified = reader.has("classified")
+      if !isClassified, !reader.has("columns") { reader.report("columns", "is required") }
+      guard let method = self.choice else { return }
+      if isClassified, !method.isForAnyType {
+        reader.report(
+          "with",
+          "\(method.rawValue) is for columns of some types only, and fields that will be classified may have "
+            + "any; with \"classified\" use drop, redact or hash")
+      }
+      let members: [(name: String, method: Method)] = [
+        ("key", .hash), ("key_file", .hash), ("length", .truncate), ("text", .redact),
+      ]
+      for member in members where member.method != method && reader.has(member.name) {
+        reader.report(member.name, "belongs to \"with\": \"\(member.method.rawValue)\"")
+      }
+      if method == .truncate, !reader.has("length") {
+        reader.report("length", "is required by truncate")
+      }
+      guard method == .hash else { return }
+      // The configuration reader has put the content of key files into `key`, or has reported them.
+      if !reader.has("key"), !reader.has("key_file") {
+        reader.report("key", "is required by hash; or set key_file")
+      }
+      if let key, key.utf8.count < Mask.minKeyByteCount {
+        reader.report(
+          "key", "needs at least \(Mask.minKeyByteCount) bytes; make one with openssl rand -hex 32")
+      }
+    }
+
+    fileprivate var replacement: Replacement {
+      switch self.method {
+      case .drop: .drop
+      case .year: .year
+      case .redact: .redact(text: Array(self.text.utf8))
+      // Without length or key, which has been reported, nothing is shown.
+      case .truncate: self.length.map { .truncate(length: $0) } ?? .drop
+      case .hash: self.key.map { .hash(HashedText(key: Array($0.utf8))) } ?? .drop
+      }
+    }
   }
 
-  private static let text = "***"
-  private static let maxLength = 100_000
   private static let minKeyByteCount = 16
 
   private let columns: ColumnNames
-  public let selector: ClassificationSelector?
-  public let method: Method
+  private let selector: ClassificationSelector?
+  private let method: Method
   private let replacement: Replacement
   private var classification: OrgClassification?
   /// The classification of the fields of all layouts so far.
@@ -67,62 +126,11 @@ public final class Mask: ConfiguredTransform {
   private var plans = LayoutCache<MaskPlan>()
   private var buffer = ByteBuffer(capacity: 256)
 
-  public init?(reading reader: JSONReader) {
-    let isClassified = reader.has("classified")
-    let columns = ColumnNames(listIn: reader, required: !isClassified)
-    let selector = ClassificationSelector(reading: reader, "classified")
-    let method: Method? = reader.choice("with", called: "method", required: true)
-    let replacement = Self.replacement(reader, method)
-    if isClassified, let method, !method.isForAnyType {
-      reader.report(
-        "with",
-        "\(method.rawValue) is for columns of some types only, and fields that will be classified may have "
-          + "any; with \"classified\" use drop, redact or hash")
-    }
-    guard let columns, let method, let replacement, selector != nil || !isClassified else {
-      return nil
-    }
-    self.columns = columns
-    self.selector = selector
-    self.method = method
-    self.replacement = replacement
-  }
-
-  private static func replacement(_ reader: JSONReader, _ method: Method?) -> Replacement? {
-    let key = reader.string("key")
-    let keyFile = reader.any("key_file")
-    let length = reader.integer("length", in: 1...Self.maxLength)
-    let text = reader.string("text") ?? Self.text
-    guard let method else { return nil }
-    let members: [(name: String, method: Method)] = [
-      ("key", .hash), ("key_file", .hash), ("length", .truncate), ("text", .redact),
-    ]
-    for member in members where member.method != method && reader.has(member.name) {
-      reader.report(member.name, "belongs to \"with\": \"\(member.method.rawValue)\"")
-    }
-    switch method {
-    case .drop: return .drop
-    case .year: return .year
-    case .redact: return .redact(text: Array(text.utf8))
-    case .truncate:
-      if !reader.has("length") { reader.report("length", "is required by truncate") }
-      return length.map { .truncate(length: $0) }
-    case .hash:
-      guard let key else {
-        // The configuration reader has put the content of key files into `key`, or has reported
-        // them.
-        if keyFile == nil, !reader.has("key") {
-          reader.report("key", "is required by hash; or set key_file")
-        }
-        return nil
-      }
-      guard key.utf8.count >= Self.minKeyByteCount else {
-        reader.report(
-          "key", "needs at least \(Self.minKeyByteCount) bytes; make one with openssl rand -hex 32")
-        return nil
-      }
-      return .hash(HashedText(key: Array(key.utf8)))
-    }
+  public init(_ options: Options) {
+    self.columns = ColumnNames(options.columns, missing: options.missing, takesPatterns: true)
+    self.selector = options.selector
+    self.method = options.method
+    self.replacement = options.replacement
   }
 
   public var namedColumns: NamedColumns? {
@@ -130,9 +138,6 @@ public final class Mask: ConfiguredTransform {
   }
 
   public func begin(_ run: RunValues) { self.classification = run.classification }
-
-  /// Names and patterns of the configuration, sorted.
-  public var columnNames: [String] { self.columns.names.sorted() }
 
   /// Classification values of the configuration that no field has, unless the configuration accepts
   /// that.

@@ -8,15 +8,6 @@ public final class Rename: ConfiguredTransform {
   public static let type = "rename"
   public static let schemaDescription =
     "Gives columns other names, all at once."
-  public static var schemaMembers: [JSONSchema.Member] {
-    [
-      .required(
-        "columns", .map(of: .text(minLength: 1), minCount: 1),
-        "Maps the current name of each column to the new one."
-      ),
-      ColumnNames.missingSchemaMember,
-    ]
-  }
   private let newNames: [String: String]
   private let columns: ColumnNames
 
@@ -26,25 +17,24 @@ public final class Rename: ConfiguredTransform {
     self.columns = ColumnNames(newNames.keys, missing: missing)
   }
 
-  public init?(reading reader: JSONReader) {
-    let missing: ColumnNames.Missing? = reader.choice("missing", called: "choice")
-    guard let members = reader.object("columns", required: true) else { return nil }
-    let named = (members.value.members ?? []).filter { $0.name != "//" }
-    if named.isEmpty { reader.report("columns", "does not name a column") }
-    var newNames: [String: String] = [:]
-    for member in named {
-      guard let newName = members.string(member.name) else { continue }
-      if newName.isEmpty {
-        members.report(member.name, "a column needs a name; to remove it, use the stage 'drop'")
-      } else if let other = newNames.first(where: { $0.value == newName })?.key {
-        members.report(
-          member.name,
-          "'\(other)' is also renamed to '\(newName)'; choose different names")
-      }
-      newNames[member.name] = newName
+  public struct Options: KeyedObject, Sendable {
+    fileprivate var newNames: [String: String] = [:]
+    fileprivate var missing: ColumnNames.Missing?
+
+    public init() {}
+
+    public static var keys: [Key<Self>] {
+      [
+        .required(
+          "columns", \.newNames, .newNames,
+          "Maps the current name of each column to the new one.", example: ["StageName": "stage"]),
+        .missing(\.missing),
+      ]
     }
-    self.newNames = newNames
-    self.columns = ColumnNames(newNames.keys, missing: missing)
+  }
+
+  public convenience init(_ options: Options) {
+    self.init(options.newNames, missing: options.missing)
   }
 
   public var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }
@@ -60,5 +50,26 @@ public final class Rename: ConfiguredTransform {
       })
     try output.checkNames(stage: Self.type)
     return output
+  }
+}
+
+extension Kind<[String: String]> {
+  fileprivate static var newNames: Self {
+    Self(.map(of: .text(minLength: 1), minCount: 1)) { reader, name, _ in
+      guard let (columns, members) = reader.columns(name) else { return nil }
+      var newNames: [String: String] = [:]
+      for member in members {
+        guard let newName = columns.string(member.name) else { continue }
+        if newName.isEmpty {
+          columns.report(member.name, "a column needs a name; to remove it, use the stage 'drop'")
+        } else if let other = newNames.first(where: { $0.value == newName })?.key {
+          columns.report(
+            member.name,
+            "'\(other)' is also renamed to '\(newName)'; choose different names")
+        }
+        newNames[member.name] = newName
+      }
+      return newNames
+    }
   }
 }

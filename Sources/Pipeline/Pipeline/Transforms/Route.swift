@@ -13,19 +13,27 @@ public final class Route: ConfiguredTransform {
   public static let schemaDescription =
     "Sends rows to some of the sinks: to those of the first route whose condition holds, the rest to "
     + "'default'. The last of the pipeline's stages."
-  public static var schemaMembers: [JSONSchema.Member] {
-    [
-      .required(
-        "routes", .list(of: .reference("route"), minCount: 1), "In the order of their precedence."),
-      .required(
-        "default", .list(of: .text(minLength: 1), isUnique: true),
-        "Names of the sinks for rows that no route takes; empty for none."),
-      .optional(
-        "snapshot", .boolean(),
-        "Whether records that were read pass conditions on how, by whom and from where they were "
-          + "changed.", default: true),
-      ColumnNames.missingSchemaMember,
-    ]
+
+  public struct Options: KeyedObject, Sendable {
+    fileprivate var rules: [RuleOptions] = []
+    fileprivate var rest: [String] = []
+    fileprivate var keepsReads = true
+    fileprivate var missing: ColumnNames.Missing?
+
+    public init() {}
+
+    public static var keys: [Key<Self>] {
+      [
+        .required(
+          "routes", \.rules, .rules, "In the order of their precedence.",
+          example: [["where": "_entity == 'Account'", "to": ["accounts"]]]),
+        .required(
+          "default", \.rest, .strings(.list(of: .text(minLength: 1), isUnique: true)),
+          "Names of the sinks for rows that no route takes; empty for none.", example: ["rest"]),
+        .snapshot(\.keepsReads),
+        .missing(\.missing),
+      ]
+    }
   }
 
   struct Rule {
@@ -36,7 +44,7 @@ public final class Route: ConfiguredTransform {
   }
 
   /// Each rule has a bit in a row's cell, and so does the default.
-  private static let maxCount = 63
+  fileprivate static let maxCount = 63
 
   private let rules: [Rule]
   private let rest: [String]
@@ -44,40 +52,16 @@ public final class Route: ConfiguredTransform {
   private let columns: ColumnNames
   private var reaches = LayoutCache<Reach>()
 
-  public init?(reading reader: JSONReader) {
-    let missing: ColumnNames.Missing? = reader.choice("missing", called: "choice")
-    self.keepsReads = reader.bool("snapshot") ?? true
-    let objects = reader.objects("routes", required: true)
-    let rest = reader.strings("default", required: true)
-    if objects?.isEmpty == true { reader.report("routes", "does not have a route") }
-    if let count = objects?.count, count > Self.maxCount {
-      reader.report("routes", "expected at most \(Self.maxCount) routes, found \(count)")
+  public init(_ options: Options) {
+    self.rules = options.rules.map { rule in
+      Rule(
+        condition: rule.condition.map { StageExpression($0) }, entities: Set(rule.entities ?? []),
+        sinks: rule.sinks)
     }
-    let rules = (objects ?? []).compactMap { Self.rule(reading: $0) }
-    guard let objects, let rest, rules.count == objects.count else { return nil }
-    self.rules = rules
-    self.rest = rest
-    self.columns = ColumnNames(rules.compactMap(\.condition).flatMap(\.names), missing: missing)
-  }
-
-  private static func rule(reading reader: JSONReader) -> Rule? {
-    defer { reader.finish() }
-    let sinks = reader.strings("to", required: true)
-    if sinks?.isEmpty == true { reader.report("to", "does not name a sink") }
-    guard reader.has("where") != reader.has("entity") else {
-      reader.report("where", "a route needs either 'where' or 'entity'")
-      return nil
-    }
-    if reader.has("entity") {
-      let single = reader.any("entity")?.string.map { [$0] }
-      let names = single ?? reader.strings("entity")
-      guard let names, let sinks else { return nil }
-      if names.isEmpty { reader.report("entity", "does not name an object") }
-      return Rule(condition: nil, entities: Set(names), sinks: sinks)
-    }
-    let condition = StageExpression(reading: reader, "where", required: true)
-    guard let condition, let sinks else { return nil }
-    return Rule(condition: condition, entities: [], sinks: sinks)
+    self.rest = options.rest
+    self.keepsReads = options.keepsReads
+    self.columns = ColumnNames(
+      options.rules.compactMap(\.condition).flatMap(\.names), missing: options.missing)
   }
 
   /// The names of sinks that rows may go to, each once, in order.
@@ -292,20 +276,69 @@ public final class RouteFilter: Transform {
 }
 
 extension Route {
+  /// A route as its object means it.
+  fileprivate struct RuleOptions: KeyedObject {
+    var condition: ExpressionText?
+    var entities: [String]?
+    var sinks: [String] = []
+
+    static var keys: [Key<Self>] {
+      [
+        .key(
+          "where", \.condition, .expression, "CEL expression of type bool.",
+          example: "_entity == 'Account'"),
+        .key(
+          "entity", \.entities, .entities, "API names of objects, or of one.",
+          example: ["Account", "Contact"]),
+        .required(
+          "to", \.sinks, .strings(.list(of: .text(minLength: 1), minCount: 1, isUnique: true)),
+          "Names of sinks.", example: ["accounts"]),
+      ]
+    }
+
+    /// By condition, or by name.
+    static var forms: [[KeyDeclaration]] {
+      let keys = Self.declarations
+      return [[keys[0].alone, keys[2]], [keys[1].alone, keys[2]]]
+    }
+
+    func check(_ reader: JSONReader) {
+      if reader.any("to")?.array?.isEmpty == true { reader.report("to", "does not name a sink") }
+      if reader.has("where") == reader.has("entity") {
+        reader.report("where", "a route needs either 'where' or 'entity'")
+      }
+      if self.entities?.isEmpty == true { reader.report("entity", "does not name an object") }
+    }
+  }
+
   static var schemaDefinitions: [(name: String, schema: JSONSchema)] {
-    let sinks: JSONSchema.Member = .required(
-      "to", .list(of: .text(minLength: 1), minCount: 1, isUnique: true), "Names of sinks.")
-    let names = JSONSchema.oneOf([
-      .text(minLength: 1), .list(of: .text(minLength: 1), minCount: 1, isUnique: true),
-    ])
-    return [
-      (
-        "route",
-        .oneOf([
-          .object([.required("where", .text(minLength: 1), "CEL expression of type bool."), sinks]),
-          .object([.required("entity", names, "API names of objects, or of one."), sinks]),
-        ])
-      )
-    ]
+    [("route", .oneOf(RuleOptions.forms.map { .object($0) }))]
+  }
+}
+
+extension Kind<[String]> {
+  fileprivate static var entities: Self {
+    Self(
+      .oneOf([
+        .text(minLength: 1), .list(of: .text(minLength: 1), minCount: 1, isUnique: true),
+      ])
+    ) { reader, name, _ in
+      reader.any(name)?.string.map { [$0] } ?? reader.strings(name)
+    }
+  }
+}
+
+extension Kind<[Route.RuleOptions]> {
+  fileprivate static var rules: Self {
+    Self(.list(of: .reference("route"), minCount: 1), objects: Route.RuleOptions.forms) {
+      reader, name, isRequired in
+      guard let objects = reader.objects(name, required: isRequired) else { return nil }
+      if objects.isEmpty { reader.report(name, "does not have a route") }
+      if objects.count > Route.maxCount {
+        reader.report(name, "expected at most \(Route.maxCount) routes, found \(objects.count)")
+      }
+      let rules = objects.compactMap { $0.read(Route.RuleOptions.self) }
+      return rules.count == objects.count ? rules : nil
+    }
   }
 }

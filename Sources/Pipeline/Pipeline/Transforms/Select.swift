@@ -1,5 +1,3 @@
-public import JSON
-
 /// Keeps the fields it names, in schema order: `{"type": "select", "columns": ["Name", "Amount"]}`.
 ///
 /// Metadata columns stay, because rows without their record ID and position are of little use;
@@ -10,19 +8,13 @@ public final class Select: ConfiguredTransform {
   public static let schemaDescription =
     "Keeps the columns it names, and the metadata columns. A field that is new in the org stays "
     + "out."
-  public static var schemaMembers: [JSONSchema.Member] {
-    [ColumnNames.listSchemaMember, ColumnNames.missingSchemaMember]
-  }
   private let columns: ColumnNames
 
   public init(_ columns: [String], missing: ColumnNames.Missing? = nil) {
     self.columns = ColumnNames(columns, missing: missing, takesPatterns: true)
   }
 
-  public init?(reading reader: JSONReader) {
-    guard let columns = ColumnNames(listIn: reader) else { return nil }
-    self.columns = columns
-  }
+  public init(_ options: ColumnNames.Options) { self.columns = ColumnNames(options) }
 
   public var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }
 

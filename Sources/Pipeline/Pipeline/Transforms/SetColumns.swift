@@ -23,13 +23,21 @@ public final class SetColumns: ConfiguredTransform {
   public static let schemaDescription =
     "Adds columns or replaces their values by those of CEL expressions, by constants, or by values "
     + "of the run."
-  public static var schemaMembers: [JSONSchema.Member] {
-    [
-      .required(
-        "columns", .map(of: .reference("setColumn"), minCount: 1),
-        "Maps the name of each column to its expression."),
-      ColumnNames.missingSchemaMember,
-    ]
+
+  public struct Options: KeyedObject, Sendable {
+    fileprivate var columns: [(name: String, value: ColumnOptions)] = []
+    fileprivate var missing: ColumnNames.Missing?
+
+    public init() {}
+
+    public static var keys: [Key<Self>] {
+      [
+        .required(
+          "columns", \.columns, .setColumns, "Maps the name of each column to its expression.",
+          example: ["Region": "has(row.BillingCountry) ? row.BillingCountry : 'unknown'"]),
+        .missing(\.missing),
+      ]
+    }
   }
 
   private let sources: [(name: String, source: Source)]
@@ -40,65 +48,10 @@ public final class SetColumns: ConfiguredTransform {
   private var buffer = ByteBuffer(capacity: 256)
   private var cells: [ResultColumn.Cell] = []
 
-  public init?(reading reader: JSONReader) {
-    let missing: ColumnNames.Missing? = reader.choice("missing", called: "choice")
-    guard let members = reader.object("columns", required: true) else { return nil }
-    var sources: [(name: String, source: Source)] = []
-    for member in members.value.members ?? [] where member.name != "//" {
-      if member.name.isEmpty { members.report(member.name, "a column needs a name") }
-      if let source = Self.source(reading: members, member) {
-        sources.append((member.name, source))
-      }
-    }
-    if (members.value.members ?? []).allSatisfy({ $0.name == "//" }) {
-      reader.report("columns", "does not name a column")
-    }
-    self.sources = sources
-    let expressions = sources.compactMap(\.source.expression)
-    self.columns = ColumnNames(expressions.flatMap(\.names), missing: missing)
-  }
-
-  private static func source(reading reader: JSONReader, _ member: JSONMember) -> Source? {
-    if member.value.members == nil {
-      return StageExpression(reading: reader, member.name, required: true).map {
-        .expression($0, type: nil)
-      }
-    }
-    guard let object = reader.object(member.name, required: true) else { return nil }
-    defer { object.finish() }
-    let members = ["expression", "constant", "run"].filter { object.has($0) }
-    guard members.count == 1 else {
-      reader.report(member.name, "needs one of 'expression', 'constant' and 'run'")
-      return nil
-    }
-    if object.has("run") {
-      let value: RunValue? = object.choice("run", called: "value of the run", required: true)
-      return value.map { .run($0) }
-    }
-    if object.has("constant") { return Self.constant(object) }
-    let type: ResultType? = object.choice("type", called: "type")
-    return StageExpression(reading: object, "expression", required: true).map {
-      .expression($0, type: type)
-    }
-  }
-
-  private static func constant(_ object: JSONReader) -> Source? {
-    guard let value = object.any("constant", required: true) else { return nil }
-    let text: String
-    switch value.content {
-    case .string(let constant): return .text(constant)
-    case .boolean(let constant): text = constant ? "true" : "false"
-    case .number(let constant): text = constant
-    case .null, .array, .object:
-      object.report("constant", "expected a string, a number, true or false")
-      return nil
-    }
-    do throws(CELError) {
-      return .expression(try StageExpression(text), type: nil)
-    } catch {
-      object.report("constant", "\(error)")
-      return nil
-    }
+  public init(_ options: Options) {
+    self.sources = options.columns.compactMap { name, value in value.source.map { (name, $0) } }
+    let expressions = self.sources.compactMap(\.source.expression)
+    self.columns = ColumnNames(expressions.flatMap(\.names), missing: options.missing)
   }
 
   public var namedColumns: NamedColumns? {
@@ -192,22 +145,100 @@ extension SetColumns.Source {
 }
 
 extension SetColumns {
+  /// A column as its value in the file means it.
+  fileprivate struct ColumnOptions: KeyedObject {
+    var expression: ExpressionText?
+    var type: ResultType?
+    var text: String?
+    var run: RunValue?
+
+    static var keys: [Key<Self>] {
+      [
+        .key(
+          "expression", \.expression, .expression, "CEL expression.", example: "Amount * 1.19"),
+        .key(
+          "type", \.type, .choice(called: "type"),
+          "Type of the column; without it that of the expression."),
+        .noted("constant", .constant, "String, number, true or false.", example: "EMEA"),
+        .key(
+          "run", \.run, .choice(called: "value of the run"),
+          "pipeline: the name of the pipeline; org: the ID of the org."),
+      ]
+    }
+
+    /// One for each of the things that a column can be.
+    static var forms: [[KeyDeclaration]] {
+      let keys = Self.declarations
+      return [[keys[0].alone, keys[1]], [keys[2].alone], [keys[3].alone]]
+    }
+
+    mutating func check(_ reader: JSONReader) {
+      if reader.has("type"), !reader.has("expression") {
+        reader.report("type", "belongs to \"expression\"")
+      }
+      guard let value = reader.any("constant") else { return }
+      switch value.content {
+      case .string(let text): self.text = text
+      case .boolean(let flag): self.expression = try? ExpressionText(flag ? "true" : "false")
+      case .number(let text): self.expression = try? ExpressionText(text)
+      case .null, .array, .object: break
+      }
+    }
+
+    /// Nil only if that has been reported.
+    var source: Source? {
+      self.expression.map { .expression(StageExpression($0), type: self.type) }
+        ?? self.text.map { .text($0) } ?? self.run.map { .run($0) }
+    }
+  }
+
   static var schemaDefinitions: [(name: String, schema: JSONSchema)] {
-    let result: JSONSchema.Member = .optional(
-      "type", .choice(of: ResultType.self),
-      "Type of the column; without it that of the expression.")
-    let forms: [JSONSchema] = [
-      .text(minLength: 1).described("CEL expression over the columns that enter the stage."),
-      .object([
-        .required("expression", .text(minLength: 1), "CEL expression."), result,
-      ]),
-      .object([.required("constant", .scalar(), "String, number, true or false.")]),
-      .object([
-        .required(
-          "run", .choice(of: RunValue.self),
-          "pipeline: the name of the pipeline; org: the ID of the org.")
-      ]),
-    ]
-    return [("setColumn", .oneOf(forms))]
+    let text = JSONSchema.text(minLength: 1)
+      .described("CEL expression over the columns that enter the stage.")
+    return [("setColumn", .oneOf([text] + ColumnOptions.forms.map { .object($0) }))]
+  }
+}
+
+extension Kind<JSONValue> {
+  fileprivate static var constant: Self {
+    Self(.scalar()) { reader, name, _ in
+      guard let value = reader.any(name) else { return nil }
+      switch value.content {
+      case .string, .boolean: break
+      case .number(let text):
+        do throws(CELError) {
+          _ = try ExpressionText(text)
+        } catch {
+          reader.report(name, "\(error)")
+        }
+      case .null, .array, .object:
+        reader.report(name, "expected a string, a number, true or false")
+      }
+      return value
+    }
+  }
+}
+
+extension Kind<[(name: String, value: SetColumns.ColumnOptions)]> {
+  fileprivate static var setColumns: Self {
+    Self(
+      .map(of: .reference("setColumn"), minCount: 1), objects: SetColumns.ColumnOptions.forms
+    ) { reader, name, _ in
+      guard let (columns, members) = reader.columns(name) else { return nil }
+      return members.compactMap { member in
+        if member.name.isEmpty { columns.report(member.name, "a column needs a name") }
+        var value = SetColumns.ColumnOptions()
+        if member.value.members == nil {
+          value.expression = Kind<ExpressionText>.expression.read(columns, member.name, true)
+          return (member.name, value)
+        }
+        guard let object = columns.object(member.name) else { return nil }
+        guard ["expression", "constant", "run"].count(where: object.has) == 1 else {
+          columns.report(member.name, "needs one of 'expression', 'constant' and 'run'")
+          return nil
+        }
+        return object.read(SetColumns.ColumnOptions.self).map { (member.name, $0) }
+      }
+    }
   }
 }

@@ -6,10 +6,7 @@ extension TransformRegistry {
     let stages = self.types.map { type in
       (
         name: "\(type.type)Stage",
-        schema: JSONSchema.object(
-          [.required("type", .constant(.string(type.type)), "Kind of the stage.")]
-            + type.schemaMembers
-        ).described(type.schemaDescription)
+        schema: JSONSchema.object(type.declarations).described(type.schemaDescription)
       )
     }
     let any = JSONSchema.oneOf(stages.map { .reference($0.name) })
@@ -39,23 +36,5 @@ extension ColumnNames {
             + "stops at the first schema that lacks one.")
       ),
     ]
-  }
-
-  static var listSchemaMember: JSONSchema.Member {
-    .required(
-      "columns", .reference("columnNames"),
-      "Column names, or patterns such as *Email*, as left by the stages before.")
-  }
-
-  static var optionalListSchemaMember: JSONSchema.Member {
-    .optional(
-      "columns", .reference("columnNames"),
-      "Column names, or patterns such as *Email*, as left by the stages before.")
-  }
-
-  static var missingSchemaMember: JSONSchema.Member {
-    .optional(
-      "missing", .reference("missing"),
-      "What to do about names that are not in any schema.")
   }
 }

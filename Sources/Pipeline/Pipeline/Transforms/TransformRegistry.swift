@@ -1,23 +1,49 @@
 public import JSON
 
 /// A stage that a pipeline file can name.
-public protocol ConfiguredTransform: Transform {
+public protocol ConfiguredTransform: Transform, SendableMetatype {
+  /// What the stage's object says; its keys are those but `type`.
+  associatedtype Options: KeyedObject & Sendable
+
   /// The value of `type` in the pipeline file.
   static var type: String { get }
 
   /// The stage in a sentence or two, for the schema of pipeline files.
   static var schemaDescription: String { get }
 
-  /// The members of the stage's object except `type`, for the schema.
-  static var schemaMembers: [JSONSchema.Member] { get }
-
-  /// Reads the members of the stage's object except `type`, and reports mistakes. Nil if no stage
-  /// can be created at all. The caller reports members that were not read.
-  init?(reading reader: JSONReader)
+  init(_ options: Options)
 }
 
 extension ConfiguredTransform {
   public var kind: String { Self.type }
+
+  private static var keys: [Key<Options>] {
+    [.type(Self.type, called: "stage", "Kind of the stage.")] + Options.keys
+  }
+
+  static var declarations: [KeyDeclaration] { Self.keys.declarations() }
+
+  /// Reports mistakes; nil if no stage can be made.
+  static func read(_ reader: JSONReader) -> ConfiguredStage? {
+    reader.read(Self.keys).map { options in
+      ConfiguredStage(type: Self.type, options: options) { Self(options) }
+    }
+  }
+}
+
+/// A stage as its object in the pipeline file means it.
+public struct ConfiguredStage: Sendable {
+  public let type: String
+  /// The `Options` of the stage.
+  public let options: any Sendable
+  private let make: @Sendable () -> any Transform
+
+  init(type: String, options: any Sendable, make: @escaping @Sendable () -> any Transform) {
+    (self.type, self.options, self.make) = (type, options, make)
+  }
+
+  /// The stage, new for each run.
+  public func transform() -> any Transform { self.make() }
 }
 
 /// The stages a pipeline file can name. To add one, add its line.
@@ -39,16 +65,18 @@ public enum TransformRegistry {
   /// The accepted values of `type`, for messages and for the schema of pipeline files.
   public static var names: [String] { self.types.map { $0.type } }
 
-  /// Creates the stage that an element of `stages` describes.
+  /// Reads the stage that an element of `stages` describes.
   ///
-  /// - Returns: nil if no stage can be created. Check `reader.mistakes` even if there is a stage.
-  public static func transform(reading reader: JSONReader) -> (any Transform)? {
+  /// - Returns: nil if no stage can be made. Check `reader.mistakes` even if there is a stage.
+  public static func stage(reading reader: JSONReader) -> ConfiguredStage? {
     guard let name = reader.string("type", required: true) else { return nil }
     guard let type = self.types.first(where: { $0.type == name }) else {
       reader.reportUnknown("type", name, called: "stage", known: self.names)
       return nil
     }
-    defer { reader.finish() }
-    return type.init(reading: reader)
+    return type.read(reader)
   }
+
+  /// The keys of each kind of stage.
+  public static var declarations: [[KeyDeclaration]] { self.types.map { $0.declarations } }
 }

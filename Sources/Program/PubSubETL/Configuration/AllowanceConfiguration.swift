@@ -2,7 +2,7 @@ import JSON
 import Pipeline
 
 /// What a run may use of the org's daily allowance of delivered events (`allowance`).
-struct AllowanceConfiguration: Sendable, Equatable {
+struct AllowanceConfiguration: KeyedObject, Sendable, Equatable {
   /// What has to be left for the org's other subscribers.
   enum Reserve: Sendable, Equatable {
     /// Percent of the allowance, 0…100.
@@ -37,31 +37,47 @@ struct AllowanceConfiguration: Sendable, Equatable {
 
   /// Nil: everything may be used.
   var reserve: Reserve?
+
+  static var keys: [Key<Self>] {
+    [
+      .key(
+        "reserve", \.reserve, .reserve,
+        "The reserve for the org's other subscribers: a share such as 20%, or a number of "
+          + "events. A run does not start below it, and stops in time (exit code 75).",
+        example: "20%")
+    ]
+  }
 }
 
-extension ConfigurationReader {
-  func allowance(_ reader: JSONReader) -> AllowanceConfiguration {
-    var allowance = AllowanceConfiguration()
-    if let value = reader.any("reserve") {
-      if let count = value.integer, (0...1_000_000_000).contains(count) {
-        allowance.reserve = .events(Int(count))
-      } else if let text = value.string, let reserve = Self.reserve(text) {
-        allowance.reserve = reserve
-      } else {
-        reader.report(
-          "reserve",
-          "expected a share of the day's events such as \"20%\", or a number of events of at most "
-            + "1000000000")
-      }
-    }
-    reader.finish()
-    return allowance
-  }
+extension Kind<AllowanceConfiguration.Reserve> {
+  private static var counts: ClosedRange<Int> { 0...1_000_000_000 }
 
-  /// A variable may stand for a number.
-  private static func reserve(_ text: String) -> AllowanceConfiguration.Reserve? {
-    if let share = AllowanceConfiguration.Reserve(percent: text) { return share }
-    guard let count = Int(text), (0...1_000_000_000).contains(count) else { return nil }
-    return .events(count)
+  fileprivate static var reserve: Self {
+    var kind = Self(
+      .oneOf([
+        .integer(from: Self.counts.lowerBound, through: Self.counts.upperBound),
+        .text(pattern: "^(100|[0-9]{1,2})%$"), .reference("variable"),
+      ])
+    ) { reader, name, _ in
+      guard let value = reader.any(name) else { return nil }
+      // A variable may stand for a number.
+      if let count = value.integer.map({ Int($0) }) ?? value.string.flatMap({ Int($0) }),
+        Self.counts.contains(count)
+      {
+        return .events(count)
+      }
+      if let text = value.string, let share = AllowanceConfiguration.Reserve(percent: text) {
+        return share
+      }
+      reader.report(
+        name,
+        "expected a share of the day's events such as \"20%\", or a number of events of at most "
+          + "1000000000")
+      return nil
+    }
+    kind.excluded = [
+      .integer(Self.counts.lowerBound - 1), .integer(Self.counts.upperBound + 1),
+    ]
+    return kind
   }
 }

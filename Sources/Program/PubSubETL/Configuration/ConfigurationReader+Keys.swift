@@ -5,51 +5,21 @@ import Pipeline
 
 /// Keys of the pipeline file's own: they come from the environment or a file.
 extension ConfigurationReader {
-  /// `key`, `key_file` and `old_keys` of the dead letters.
-  func sealingKeys(_ reader: JSONReader) -> (present: SealingKey?, old: [SealingKey]) {
-    let text = self.keyText(reader)
-    let present = text.flatMap { self.sealingKey(reader, $0.member, $0.text) }
-    var old: [SealingKey] = []
-    for (index, element) in (reader.elements("old_keys") ?? []).enumerated() {
-      guard let text = element.value.string, element.value.holdsSubstitution else {
-        reader.report("old_keys", Self.writtenOut("old_keys"))
-        continue
-      }
-      self.secrets.add(text)
-      if let key = self.sealingKey(reader, "old_keys", text, number: index) { old.append(key) }
-    }
-    return (present, old)
-  }
-
-  /// What a letter keeps of the event.
-  func payload(_ reader: JSONReader, key: SealingKey?) -> DeadLetterFile.Payload? {
-    let choice: DeadLetterConfiguration.PayloadChoice? = reader.choice("payload")
-    switch choice {
-    case .full: return .full
-    case .none?: return DeadLetterFile.Payload.none
-    case .sealed:
-      if let key { return .sealed(key) }
-      // One that is wrong has been reported.
-      if !reader.has("key"), !reader.has("key_file") {
-        reader.report(
-          "payload", "sealed needs a key: set \"key\": \"${NAME}\" or \"key_file\"")
-      }
-      return nil
-    case nil: return nil
-    }
+  /// `key` or `key_file` of the dead letters.
+  func sealingKey(_ reader: JSONReader) -> SealingKey? {
+    self.keyText(reader).flatMap { self.sealingKey(reader, $0.member, $0.text) }
   }
 
   /// The text of `key` or `key_file`, without line end; nil when there is none, or it is reported.
   func keyText(_ reader: JSONReader) -> (member: String, text: String)? {
     let value = reader.any("key")
-    let text = self.text(reader, "key")
-    let file = self.path(reader, "key_file")
+    let text = Kind<String>.text.read(reader, "key", false)
+    let file = Kind<String>.secretFile.read(reader, "key_file", false)
     if value != nil, reader.has("key_file") {
       reader.report("key_file", "either key_file or key, not both")
       return nil
     }
     if let file {
-      self.secretFiles.insert(file)
       guard let bytes = self.content(reader, "key_file", ofFile: file) else { return nil }
       let text = String(decoding: bytes, as: UTF8.self)
       let line = String(text.prefix { !$0.isNewline })
@@ -69,11 +39,11 @@ extension ConfigurationReader {
   }
 
   /// A stage as it is made: the key that it names with `key_file` is in `key`.
-  func withKey(_ stage: JSONValue, _ path: String, _ mistakes: JSONMistakes) -> JSONValue {
+  func withKey(_ reader: JSONReader) -> JSONValue {
+    var stage = reader.value
     guard let members = stage.members, members.contains(where: { $0.name.hasPrefix("key") }),
-      let found = self.keyText(JSONReader(stage, path: path, mistakes: mistakes))
+      let found = self.keyText(reader)
     else { return stage }
-    var stage = stage
     stage.content = .object(
       members.map { member in
         guard member.name == found.member else { return member }
@@ -86,28 +56,13 @@ extension ConfigurationReader {
     return stage
   }
 
-  /// Dead letters hold events as they came, before any stage.
-  func checkMasks(
-    _ reader: JSONReader, stages: [StageConfiguration], _ deadLetter: DeadLetterConfiguration?
-  ) {
-    guard stages.contains(where: { $0.value["type"]?.string == Mask.type }),
-      deadLetter?.payload == .full,
-      // Else its key is what is wrong, which has been reported.
-      reader.any("dead_letter")?["payload"]?.string != "sealed"
-    else { return }
-    reader.report(
-      "dead_letter",
-      "dead letters would hold what the stage 'mask' hides; set \"payload\" in it to \"sealed\" "
-        + "(encrypted, with \"key\" or \"key_file\") or to \"none\"")
-  }
-
-  private static func writtenOut(_ member: String) -> String {
+  fileprivate static func writtenOut(_ member: String) -> String {
     "a key is not written into the pipeline file, which others read; put it into an environment "
       + "variable or a file, and write \(member == "key" ? "" : "[")\"${NAME}\""
       + "\(member == "key" ? " or use key_file" : "] or [\"${file:/path}\"]")"
   }
 
-  private func sealingKey(
+  fileprivate func sealingKey(
     _ reader: JSONReader, _ member: String, _ text: String, number: Int? = nil
   ) -> SealingKey? {
     if let key = SealingKey(text: text) { return key }
@@ -117,5 +72,22 @@ extension ConfigurationReader {
       "\(which) not a key of 32 bytes, as 64 hexadecimal digits or base64; make one with "
         + "openssl rand -hex 32")
     return nil
+  }
+}
+
+extension Kind<[SealingKey]> {
+  static var oldKeys: Self {
+    Self(.list(of: .reference("variable"), minCount: 1)) { reader, name, _ in
+      guard let elements = reader.elements(name) else { return nil }
+      let configuration = reader.configuration
+      return elements.enumerated().compactMap { index, element in
+        guard let text = element.value.string, element.value.holdsSubstitution else {
+          reader.report(name, ConfigurationReader.writtenOut(name))
+          return nil
+        }
+        configuration.secrets.add(text)
+        return configuration.sealingKey(reader, name, text, number: index)
+      }
+    }
   }
 }

@@ -71,7 +71,7 @@ enum ConfigurationSummary {
   /// `stages[1]: redact Email, *Phone and what the org classifies as compliance PII`
   private static func masks(_ stages: [StageConfiguration], of sink: String) -> [String] {
     stages.enumerated().compactMap { index, stage in
-      guard let mask = stage.transform() as? Mask else { return nil }
+      guard let mask = stage.options as? Mask.Options else { return nil }
       let names = mask.columnNames.joined(separator: ", ")
       let classes = mask.selector.map { "what the org classifies as \($0.words)" }
       return "stages[\(index)]\(sink): \(mask.method.rawValue) "
@@ -81,7 +81,7 @@ enum ConfigurationSummary {
 
   private static func login(_ auth: AuthConfiguration) -> String {
     switch auth {
-    case .clientCredentials(let loginURL, _, _): "client credentials at \(loginURL.url)"
+    case .clientCredentials(let login): "client credentials at \(login.loginURL.url)"
     case .jwtBearer(let login):
       "JWT bearer as \(login.username) at \(login.loginURL.url), audience \(login.audience)"
     case .refreshToken(let login):
@@ -89,9 +89,12 @@ enum ConfigurationSummary {
       case .value: "refresh token at \(login.loginURL.url)"
       case .file(let file): "refresh token in \(file) at \(login.loginURL.url)"
       }
-    case .salesforceCLI(let program, let targetOrg): "\(program), for its org \(targetOrg)"
-    case .token(.value, let instanceURL): "token for \(instanceURL.url)"
-    case .token(.file(let file), let instanceURL): "token in \(file) for \(instanceURL.url)"
+    case .salesforceCLI(let login): "\(login.program), for its org \(login.targetOrg)"
+    case .token(let login):
+      switch login.source {
+      case .value: "token for \(login.instanceURL.url)"
+      case .file(let file): "token in \(file) for \(login.instanceURL.url)"
+      }
     }
   }
 

@@ -29,13 +29,12 @@ extension OrgConfiguration {
     reading.secrets.add(secretsOf: environment)
     let org: OrgConfiguration?
     if source == nil {
-      let reader = JSONReader(value, path: path, mistakes: mistakes)
-      _ = reader.string("$schema")
-      org = reading.organization(reader)
+      org = JSONReader(value, mistakes: mistakes, context: reading).read()
     } else {
       let members = source?["org"].map { _ in [JSONMember("org", value)] } ?? []
-      org = reading.org(
-        in: JSONReader(JSONValue(.object(members)), path: "/source", mistakes: mistakes))
+      let reader = JSONReader(
+        JSONValue(.object(members)), path: "/source", mistakes: mistakes, context: reading)
+      org = Kind.org.read(reader, "org", true)
     }
     let all =
       mistakes.inTextOrder.map { ConfigurationMistake(file: file, mistake: $0) }

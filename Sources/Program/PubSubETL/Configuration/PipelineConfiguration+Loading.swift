@@ -37,7 +37,7 @@ extension PipelineConfiguration {
       replacesTopics: overrides.contains { $0.path.starts(with: ["source", "topic"]) })
     loading.secrets.add(secretsOf: document)
     loading.secrets.add(secretsOf: environment)
-    let configuration = loading.pipeline(JSONReader(document, mistakes: mistakes))
+    let configuration = loading.pipeline(document, mistakes)
     let all =
       mistakes.inTextOrder.map { ConfigurationMistake(file: file, mistake: $0) }
       + loading.mistakesOfOtherFiles

@@ -1,27 +1,24 @@
-import Cryptography
 import FileSink
-import HTTPClient
 import JSON
 import Pipeline
-import PubSubAPI
 
 /// A pipeline as its file means it: checked, with defaults filled in, paths absolute.
 ///
-/// Defaults stand here, at the properties, and nowhere else.
-struct PipelineConfiguration: Sendable {
+/// Defaults stand at the properties of the objects, and nowhere else.
+struct PipelineConfiguration: KeyedObject, Sendable {
   /// Absolute path of the pipeline file.
-  var file: String
+  var file = ""
   /// Absolute directory that relative paths of the file are relative to.
-  var base: String
+  var base = ""
   /// Identity of the pipeline in file names and checkpoints.
-  var name: String
-  var source: SourceConfiguration
+  var name = ""
+  var source = SourceConfiguration()
   var stages: [StageConfiguration] = []
   /// At least one.
-  var sinks: [any ConfiguredSink]
+  var sinks: [any ConfiguredSink] = []
   var commit = CommitConfiguration()
-  var checkpoint: CheckpointConfiguration
-  var deadLetter: DeadLetterConfiguration
+  var checkpoint = CheckpointConfiguration()
+  var deadLetter = DeadLetterConfiguration()
   var run = RunConfiguration()
   var retry = RetryConfiguration()
   var repair = RepairConfiguration()
@@ -33,6 +30,38 @@ struct PipelineConfiguration: Sendable {
   /// Absolute paths of the files that it was read from, and of those that it names.
   var inputFiles: [String] = []
 
+  static var keys: [Key<Self>] {
+    [
+      .schemaPlace,
+      .noted("version", .version, "Version of the format of pipeline files.", isRequired: true),
+      .required(
+        "name", \.name, .identifier, "Identity of the pipeline in file names and checkpoints.",
+        example: "opportunities"),
+      .required("source", \.source, .object, "Where events come from."),
+      .key(
+        "stages", \.stages, .stages,
+        "What is done to the columns of all sinks, in this order.", default: [],
+        example: [["type": "flatten"]]),
+      .required(
+        "sinks", \.sinks, .sinks, "Where the rows of events go.",
+        example: [["type": "files", "directory": "../out"]]),
+      .key("commit", \.commit, .object, "When events that have arrived are committed together."),
+      .required(
+        "checkpoint", \.checkpoint, .object, "Where positions are stored between runs."),
+      .key(
+        "dead_letter", \.deadLetter, .object,
+        "Where events that cannot be decoded or written go."),
+      .key("run", \.run, .object, "When a run ends, and with which exit code."),
+      .key("retry", \.retry, .object, "How long and how often failures are retried."),
+      .key(
+        "repair", \.repair, .object,
+        "What happens to records that events have left incomplete or wrong."),
+      .key(
+        "allowance", \.allowance, .object,
+        "What a run may use of the org's daily delivered events."),
+    ]
+  }
+
   /// What decides how sinks relate to those of a checkpoint.
   var sinkPlaces: [(name: String, start: SinkStart?, directory: String)] {
     self.sinks.map { ($0.name, $0.start, $0.place) }
@@ -42,86 +71,28 @@ struct PipelineConfiguration: Sendable {
   var needsCheckpoint: Bool { !self.sinks.allSatisfy(\.keepsPosition) }
 }
 
-/// Where a topic is read from when no position of it is stored.
-enum StartPosition: Sendable, Equatable {
-  case earliest
-  case latest
-  /// The events after this one.
-  case replayID(ReplayID)
-}
-
-struct SourceConfiguration: Sendable {
-  struct Topic: Sendable, Equatable {
-    var name: String
-    /// Nil: a first run is an error, which the runner raises.
-    var start: StartPosition?
-  }
-
-  enum InvalidReplayPolicy: String, CaseIterable, Sendable {
-    case fail, earliest, latest
-    /// The earliest event, and all records are read again.
-    case snapshot
-  }
-
-  enum RecordIDs: String, CaseIterable, Sendable {
-    /// A change of several records is one row per record.
-    case rows
-    /// It is one row with all of them.
-    case array
-  }
-
-  var org: OrgConfiguration
-  /// At least one, no name twice.
-  var topics: [Topic]
-  /// Events outstanding per stream, 1…100.
-  var numRequested = 100
-  var onInvalidReplay = InvalidReplayPolicy.fail
-  var recordIDs = RecordIDs.rows
-  var snapshot = SnapshotConfiguration()
-  /// The subscription whose position the service keeps, too; then there is one topic, without a start.
-  var managed: ManagedSubscription.Record?
-}
-
-struct OrgConfiguration: Sendable {
-  var endpoint: ServiceAddress
-  var tls = TLSConfiguration()
-  var proxy = ProxySettings.none
-  /// Organization ID of 15 or 18 characters; nil to take it from the login.
-  var orgID: String?
-  var auth: AuthConfiguration
-
-  static let defaultEndpoint = "https://api.pubsub.salesforce.com:7443"
-}
-
-/// How the two ends of a connection prove who they are. Paths are absolute.
-struct TLSConfiguration: Sendable, Equatable {
-  struct Identity: Sendable, Equatable {
-    var certificateFile: String
-    var keyFile: String
-  }
-
-  /// PEM file with the certificates to trust; nil for those of the system.
-  var caFile: String?
-  /// Shown to servers that ask for it.
-  var identity: Identity?
-}
-
-/// A stage as its object in the file, which `TransformRegistry` has accepted.
+/// A stage as its object in the file, read once.
 struct StageConfiguration: Sendable, Equatable {
   /// JSON pointer in the pipeline file.
   var path: String
   var value: JSONValue
+  /// Nil only if what is wrong with the object has been reported.
+  fileprivate var stage: ConfiguredStage?
 
   /// Its kind; empty when that is what is wrong with it.
   var type: String { self.value["type"]?.string ?? "" }
 
+  /// The `Options` of its kind.
+  var options: (any Sendable)? { self.stage?.options }
+
   /// The stage, new for each run.
   func transform() -> any Transform {
-    let reader = JSONReader(self.value, path: self.path, mistakes: JSONMistakes())
-    guard let transform = TransformRegistry.transform(reading: reader) else {
-      preconditionFailure("\(self.path) was accepted when the file was loaded")
-    }
-    return transform
+    guard let stage else { preconditionFailure("\(self.path) has mistakes") }
+    return stage.transform()
+  }
+
+  static func == (left: Self, right: Self) -> Bool {
+    (left.path, left.value) == (right.path, right.value)
   }
 }
 
@@ -130,72 +101,128 @@ extension [StageConfiguration] {
   var typeNames: String { self.compactMap { $0.value["type"]?.string }.joined(separator: ", ") }
 }
 
-/// When the events that have arrived are made durable together.
-struct CommitConfiguration: Sendable, Equatable {
-  var maxEvents = 2000
-  /// The limit for encoded output.
-  var maxBytes = 16 << 20
-  var maxDelay = Duration.seconds(1)
+extension PipelineConfiguration {
+  /// What several objects have to agree on.
+  mutating func check(_ reader: JSONReader) {
+    if reader.any("commit")?["max_events"] == nil {
+      // The sink that wants the largest commits decides.
+      self.commit.maxEvents =
+        self.sinks.map { type(of: $0).commitMaxEvents }.max() ?? self.commit.maxEvents
+    }
+    if self.deadLetter.directory.isEmpty {
+      self.deadLetter.directory = "\(self.checkpoint.directory)/dead"
+    }
+    self.checkMasks(reader)
+    self.checkTopics(reader)
+    self.checkReads(reader)
+    self.checkRoute(reader)
+  }
 
-  /// The defaults. The sink that wants the largest commits decides.
-  init(sinks: [any ConfiguredSink] = []) {
-    self.maxEvents = sinks.map { type(of: $0).commitMaxEvents }.max() ?? self.maxEvents
+  /// Dead letters hold events as they came, before any stage.
+  private func checkMasks(_ reader: JSONReader) {
+    guard (self.stages + self.sinks.flatMap(\.stages)).contains(where: { $0.type == Mask.type }),
+      self.deadLetter.payload == .full,
+      // Else its key is what is wrong, which has been reported.
+      reader.any("dead_letter")?["payload"]?.string != "sealed"
+    else { return }
+    reader.report(
+      "dead_letter",
+      "dead letters would hold what the stage 'mask' hides; set \"payload\" in it to \"sealed\" "
+        + "(encrypted, with \"key\" or \"key_file\") or to \"none\"")
+  }
+
+  /// Reports topics that a sink cannot take together.
+  private func checkTopics(_ reader: JSONReader) {
+    let topics = self.source.topics
+    guard let message = self.sinks.lazy.compactMap({ $0.conflict(among: topics) }).first else {
+      return
+    }
+    self.report(reader, "topic", message)
+  }
+
+  /// Records can be read into files and databases; what is missing is known of databases only.
+  private func checkReads(_ reader: JSONReader) {
+    guard !self.sinks.isEmpty else { return }
+    if self.source.snapshot.mode == .initial, !self.sinks.contains(where: \.takesReads) {
+      self.report(
+        reader, "snapshot",
+        "records can be read into files and postgres sinks only, and this pipeline has none")
+    }
+    if self.source.onInvalidReplay == .snapshot, !self.sinks.contains(where: \.keepsPosition) {
+      self.report(
+        reader, "on_invalid_replay",
+        "only into postgres sinks records are read again when events are missing, and this "
+          + "pipeline has none; choose \"earliest\", and run 'pubsub-etl snapshot' afterwards")
+    }
+  }
+
+  /// Reports a mistake in a member of the source.
+  private func report(_ reader: JSONReader, _ member: String, _ message: String) {
+    guard let source = reader.any("source") else { return }
+    reader.report(("\(reader.path(of: "source"))/\(member)", source), message)
+  }
+
+  /// Reports a `route` in another place than the last of the pipeline's stages, sinks that it names and
+  /// the pipeline does not have, and sinks that nothing goes to.
+  private func checkRoute(_ reader: JSONReader) {
+    func report(_ stage: StageConfiguration, _ message: String) {
+      reader.report((stage.path, stage.value), message)
+    }
+    for stage in self.sinks.flatMap(\.stages) where stage.type == Route.type {
+      report(stage, "'route' is a stage of the pipeline, not of one sink")
+    }
+    for stage in self.stages.dropLast() where stage.type == Route.type {
+      report(stage, "'route' has to be the last of the pipeline's stages; the others go before it")
+    }
+    guard let stage = self.stages.last, stage.type == Route.type, reader.mistakes.isEmpty,
+      let route = stage.transform() as? Route
+    else { return }
+    let names = self.sinks.map(\.name)
+    for sink in route.sinks where !names.contains(sink) {
+      report(stage, "unknown sink '\(sink)'; the sinks are: \(names.joined(separator: ", "))")
+    }
+    for name in names where !route.sinks.contains(name) {
+      report(stage, "nothing goes to sink '\(name)'; name it in a route or in 'default'")
+    }
+    // A channel brings objects that its name does not tell, and stages may have changed `_entity`.
+    let topics = self.source.topics.map(\.name)
+    guard !reader.configuration.replacesTopics, !topics.isEmpty,
+      !topics.contains(where: TopicName.isChannel),
+      !self.stages.dropLast().contains(where: { $0.value.text().contains("\"_entity\"") })
+    else { return }
+    for (rule, reason) in route.unreachable(among: topics.map { TopicName.entity($0) }) {
+      let value = stage.value["routes"]?.array?[rule] ?? stage.value
+      reader.report(("\(stage.path)/routes/\(rule)", value), reason)
+    }
   }
 }
 
-struct CheckpointConfiguration: Sendable, Equatable {
-  /// Absolute.
-  var directory: String
-  /// A position not confirmed for that long is renewed before a run ends as caught up.
-  var renewAfter = Duration.seconds(12 * 3600)
-}
-
-struct DeadLetterConfiguration: Sendable, Equatable {
-  /// Absolute; `dead` in the checkpoint's directory unless said otherwise.
-  var directory: String
-  /// Dead letters a run may write and still succeed; nil for any number.
-  var max: Int? = 0
-  /// Share of a run's events, 0…1, that may become dead letters; nil for any share.
-  var maxRatio: Double?
-  var payload = DeadLetterFile.Payload.full
-  /// What opens payloads that are sealed: the present key, and those before it.
-  var keys: [SealingKey] = []
-
-  var isSealed: Bool {
-    if case .sealed = self.payload { true } else { false }
-  }
-
-  /// What `payload` may be in the file.
-  enum PayloadChoice: String, CaseIterable, Sendable {
-    case full, sealed, none
+extension Kind<Int> {
+  fileprivate static var version: Self {
+    Self(
+      .constant(1), example: { _ in 1 },
+      read: { reader, name, isRequired in
+        guard let version = reader.integer(name, required: isRequired) else { return nil }
+        if version != 1 {
+          let isQuotable = reader.any(name)?.holdsSubstitution == false
+          reader.report(name, "unknown version\(isQuotable ? " \(version)" : ""); known: 1")
+        }
+        return version
+      })
   }
 }
 
-struct RunConfiguration: Sendable, Equatable {
-  enum Until: Sendable, Equatable {
-    case caughtUp
-    case forever
-    case events(Int)
-    case duration(Duration)
-  }
-
-  enum IfRunning: String, CaseIterable, Sendable { case fail, skip, wait }
-
-  /// Kinds of `attention` in the report.
-  enum Attention: String, CaseIterable, Sendable {
-    case gaps, holes
-    case deadLetters = "dead_letters"
-  }
-
-  var until = Until.caughtUp
-  /// Silence after which a topic counts as caught up.
-  var quiet = Duration.seconds(15)
-  var ifRunning = IfRunning.fail
-  /// Kinds that end the run with exit code 65.
-  var failOn: Set<Attention> = []
-
-  /// What was asked for by a command of its own is done, or its exit code says that it was not.
-  mutating func mustNotSkip() {
-    if self.ifRunning == .skip { self.ifRunning = .fail }
+extension Kind<[StageConfiguration]> {
+  /// The stages of the pipeline or of a sink.
+  static var stages: Self {
+    Self(.list(of: .reference("stage")), objects: TransformRegistry.declarations) {
+      reader, name, _ in
+      reader.elements(name)?.map { path, value in
+        let value = reader.configuration.withKey(reader.reader(of: value, at: path))
+        return StageConfiguration(
+          path: path, value: value,
+          stage: TransformRegistry.stage(reading: reader.reader(of: value, at: path)))
+      }
+    }
   }
 }

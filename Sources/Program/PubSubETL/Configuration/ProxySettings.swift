@@ -1,4 +1,5 @@
 import HTTPClient
+import JSON
 
 /// Which connections of an org go through a proxy. One decision for gRPC and HTTP alike.
 struct ProxySettings: Sendable, Equatable {
@@ -47,5 +48,87 @@ struct ProxySettings: Sendable, Equatable {
       !self.exceptions.contains(host: address.host, port: address.port)
     else { return nil }
     return self.proxy
+  }
+}
+
+extension Kind<ProxySettings> {
+  private enum Word: String, CaseIterable { case environment, none }
+
+  private struct Server: KeyedObject {
+    var url = ""
+    var exceptions = ""
+
+    static var keys: [Key<Self>] {
+      [
+        .required(
+          "url", \.url, .string(),
+          "http://[USER[:PASSWORD]@]HOST[:PORT]; empty means that the environment decides.",
+          example: "http://proxy.example.com:3128", secrecy: .addressWithPassword),
+        .key(
+          "no_proxy", \.exceptions, .string(),
+          "Hosts reached without it, separated by commas: host names (including subdomains), "
+            + "addresses, networks.", default: "", example: "internal.example.com,10.0.0.0/8"),
+      ]
+    }
+  }
+
+  /// Without the member, the environment decides.
+  static var proxy: Self {
+    Self(
+      .oneOf([.choice(of: Word.self), .reference("variable"), .object(Server.declarations)]),
+      objects: [Server.declarations]
+    ) { reader, name, _ in
+      guard let value = reader.any(name) else { return nil }
+      let configuration = reader.configuration
+      switch value.content {
+      case .string(let word):
+        switch Word(rawValue: word) {
+        case .environment: return configuration.environmentProxy(reader)
+        case .some(.none): return ProxySettings.none
+        case nil:
+          // Not quoted: it may well be an address with a password.
+          reader.report(
+            name,
+            "expected a word, \"environment\" or \"none\"; the address of a proxy is written as "
+              + "{\"url\": \"http://HOST:PORT\"}")
+          return nil
+        }
+      case .object:
+        guard let object = reader.object(name), let server = object.read(Server.self) else {
+          return nil
+        }
+        // As with files of TLS, so that `${PROXY:-}` can be used in every pipeline.
+        if server.url.isEmpty { return configuration.environmentProxy(reader) }
+        do throws(ProxyAddress.ParseError) {
+          return ProxySettings(
+            try ProxyAddress(parsing: server.url),
+            exceptions: ProxyExceptions(parsing: server.exceptions))
+        } catch {
+          object.report("url", error.description)
+          return nil
+        }
+      default:
+        reader.report(
+          name,
+          "expected \"environment\", \"none\" or {\"url\": \"http://HOST:PORT\"}, found "
+            + value.kind)
+        return nil
+      }
+    }
+  }
+}
+
+extension ConfigurationReader {
+  /// - Parameter reader: of the org.
+  func environmentProxy(_ reader: JSONReader) -> ProxySettings {
+    do throws(ProxySettings.EnvironmentError) {
+      return try ProxySettings(self.environment)
+    } catch {
+      reader.report(
+        "proxy",
+        "the environment variable \(error.variable): \(error.reason); correct it, or set \"proxy\" "
+          + "to \"none\" or a proxy of its own")
+      return .none
+    }
   }
 }

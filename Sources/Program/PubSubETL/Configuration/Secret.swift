@@ -1,3 +1,5 @@
+import JSON
+
 /// A text that must not appear in logs, messages or reports: every way of printing it gives
 /// `<redacted>`.
 struct Secret: Sendable, Equatable {
@@ -7,14 +9,21 @@ struct Secret: Sendable, Equatable {
   init(_ value: String) { self.value = value }
 
   /// Keys of the pipeline file whose values are secrets. They come from the environment or a
-  /// file, never from the command line, which other users of the machine can read.
-  static let keys: Set<String> = [
-    "client_secret", "access_token", "refresh_token", "private_key", "password", "url", "key",
-    "old_keys",
-  ]
+  /// file, never from the command line, which other users of the machine can read. The word
+  /// `password` is none of them, but what it stands before is a secret.
+  static let keys = Self.keys(of: [.secret, .addressWithPassword]).union(["password"])
 
   /// Keys whose values are URLs, in which a password may stand whether or not it is accepted there.
-  static let urlKeys: Set<String> = ["url", "proxy", "endpoint", "login_url", "instance_url"]
+  static let urlKeys = Self.keys(of: [.addressWithPassword, .address])
+
+  private static func keys(of kinds: Set<KeyDeclaration.Secrecy>) -> Set<String> {
+    func names(_ keys: [KeyDeclaration]) -> [String] {
+      keys.flatMap { key in
+        (kinds.contains(key.secrecy) ? [key.name] : []) + key.objects.flatMap(names)
+      }
+    }
+    return Set(names(PipelineConfiguration.declarations))
+  }
 }
 
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

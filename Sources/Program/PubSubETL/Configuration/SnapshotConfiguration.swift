@@ -3,7 +3,7 @@ import JSON
 import Pipeline
 
 /// Which records are read in addition to those that change, and how (`source.snapshot`).
-struct SnapshotConfiguration: Sendable, Equatable {
+struct SnapshotConfiguration: KeyedObject, Sendable, Equatable {
   enum Mode: String, CaseIterable, Sendable { case initial, never }
 
   /// Nil: `initial` for a sink whose database knows nothing of it yet, `never` for files.
@@ -16,10 +16,57 @@ struct SnapshotConfiguration: Sendable, Equatable {
   var visibilityWait = Duration.seconds(60)
   /// A snapshot that takes longer starts again.
   var maxDuration = Duration.seconds(48 * 3600)
+
+  static var keys: [Key<Self>] {
+    let day = Duration.seconds(24 * 3600)
+    return [
+      .key(
+        "mode", \.mode, .choice(),
+        "initial: every record is read once into each PostgreSQL sink and into files; never: only "
+          + "changes are exported. By default initial for a PostgreSQL sink whose database does not "
+          + "know it yet, never for files."),
+      .key(
+        "objects", \.objects, .objectNames,
+        "API names of the objects whose records are read; required for channels.",
+        example: ["Account", "Opportunity"]),
+      .key(
+        "concurrency", \.concurrency, .integer(in: 1...10), "Objects read at a time.", example: 4),
+      .key(
+        "visibility_wait", \.visibilityWait, .duration(in: .zero ... .seconds(3600)),
+        "Time after which every reader sees a commit; less than 60s for loopback addresses only.",
+        example: "2m"),
+      .key(
+        "max_duration", \.maxDuration, .duration(in: .seconds(60)...day * 7),
+        "A snapshot that takes longer starts again.", example: "12h"),
+    ]
+  }
+
+  /// What only the rest of the source tells.
+  func check(_ reader: JSONReader, in source: SourceConfiguration) {
+    if self.visibilityWait < .seconds(60), !source.org.isLocal {
+      reader.report(
+        "visibility_wait",
+        "expected at least 60s: records that were committed before may be missed; less is for "
+          + "loopback addresses only")
+    }
+    let known = source.topics.filter { TopicName.hasChanges($0.name) }
+    for element in reader.elements("objects") ?? [] {
+      guard let name = element.value.string,
+        !known.contains(where: { $0.isChannel || TopicName.entity($0.name) == name })
+      else { continue }
+      reader.report(element, "no topic brings the changes of \(name)")
+    }
+    if self.mode == .initial, self.objects.isEmpty, let channel = known.first(where: \.isChannel) {
+      reader.report(
+        "objects",
+        "expected the objects whose records are to be read, because \(channel.name) does not "
+          + "list its objects")
+    }
+  }
 }
 
 /// What a run does about records that events have left incomplete or wrong (`repair`).
-struct RepairConfiguration: Sendable, Equatable {
+struct RepairConfiguration: KeyedObject, Sendable, Equatable {
   enum Mode: String, CaseIterable, Sendable {
     /// They are read again.
     case auto
@@ -31,70 +78,38 @@ struct RepairConfiguration: Sendable, Equatable {
   var maxCalls: Int?
   /// Percent of the org's daily API requests that has to be left.
   var reserve = 20
+
+  static var keys: [Key<Self>] {
+    [
+      .key(
+        "mode", \.mode, .choice(),
+        "auto: PostgreSQL sinks read them again over REST; off: they stay marked."),
+      .key(
+        "max_calls", \.maxCalls, .integer(in: 1...1_000_000),
+        "API requests of a day, over all runs, at most; by default 5 % of the org's daily requests.",
+        example: 5000),
+      .key(
+        "reserve", \.reserve, .integer(in: 0...100),
+        "Percent of the org's daily API requests that has to be left for others.", example: 50),
+    ]
+  }
 }
 
-extension ConfigurationReader {
-  func repair(_ reader: JSONReader) -> RepairConfiguration {
-    var repair = RepairConfiguration()
-    repair.mode = reader.choice("mode") ?? repair.mode
-    repair.maxCalls = reader.integer("max_calls", in: 1...1_000_000)
-    repair.reserve = reader.integer("reserve", in: 0...100) ?? repair.reserve
-    reader.finish()
-    return repair
-  }
-
-  func snapshot(
-    _ reader: JSONReader, topics: [SourceConfiguration.Topic], org: OrgConfiguration?
-  )
-    -> SnapshotConfiguration
-  {
-    var snapshot = SnapshotConfiguration()
-    snapshot.mode = reader.choice("mode")
-    snapshot.concurrency = reader.integer("concurrency", in: 1...10) ?? snapshot.concurrency
-    let day = Duration.seconds(24 * 3600)
-    snapshot.maxDuration =
-      reader.duration("max_duration", in: .seconds(60)...day * 7) ?? snapshot.maxDuration
-    if let wait = reader.duration("visibility_wait", in: .zero ... .seconds(3600)) {
-      snapshot.visibilityWait = wait
-      let isLocal =
-        org.map {
-          $0.endpoint.isLoopback && $0.auth.server?.isLoopback ?? true
-        } ?? true
-      if wait < .seconds(60), !isLocal {
-        reader.report(
-          "visibility_wait",
-          "expected at least 60s: records that were committed before may be missed; less is for "
-            + "loopback addresses only")
+extension Kind<[String]> {
+  fileprivate static var objectNames: Self {
+    Self(.list(of: .text(pattern: "^[A-Za-z][A-Za-z0-9_]*$"), minCount: 1)) { reader, name, _ in
+      guard let elements = reader.elements(name) else { return nil }
+      var names: [String] = []
+      for element in elements {
+        guard let name = element.value.string, Self.isObjectName(name) else {
+          reader.report(element, "expected the API name of an object, found \(element.value.kind)")
+          continue
+        }
+        if names.contains(name) { reader.report(element, "the object \(name) is listed twice") }
+        names.append(name)
       }
+      return names
     }
-    let known = topics.filter { TopicName.hasChanges($0.name) }
-    for (path, element) in reader.elements("objects") ?? [] {
-      let message: String?
-      if let name = element.string, Self.isObjectName(name) {
-        let isFromTopic = known.contains { $0.isChannel || TopicName.entity($0.name) == name }
-        message =
-          snapshot.objects.contains(name)
-          ? "the object \(name) is listed twice"
-          : isFromTopic ? nil : "no topic brings the changes of \(name)"
-        snapshot.objects.append(name)
-      } else {
-        message = "expected the API name of an object, found \(element.kind)"
-      }
-      if let message {
-        reader.mistakes.append(
-          JSONMistake(path: path, position: element.position, message: message))
-      }
-    }
-    if snapshot.mode == .initial, snapshot.objects.isEmpty,
-      let channel = known.first(where: \.isChannel)
-    {
-      reader.report(
-        "objects",
-        "expected the objects whose records are to be read, because \(channel.name) does not "
-          + "list its objects")
-    }
-    reader.finish()
-    return snapshot
   }
 
   private static func isObjectName(_ name: String) -> Bool {

@@ -67,8 +67,8 @@ extension PipelineConfiguration {
   /// Whether any stage, or a sink's `column_types`, names columns that have to exist.
   var namesColumns: Bool { !RunStages(self, org: "").findings().isEmpty }
 
-  var masks: [Mask] {
-    (self.stages + self.sinks.flatMap(\.stages)).compactMap { $0.transform() as? Mask }
+  var masks: [Mask.Options] {
+    (self.stages + self.sinks.flatMap(\.stages)).compactMap { $0.options as? Mask.Options }
   }
 
   var masksColumns: Bool { !self.masks.isEmpty }

@@ -35,18 +35,22 @@ struct OrgCredentials: CredentialsSource {
     let client = HTTPClient(configuration)
     self.http = client
     switch org.auth {
-    case .clientCredentials(let loginURL, let clientID, let clientSecret):
+    case .clientCredentials(let login):
       self.provider = Self.provider(
         ClientCredentialsFlow(
-          loginURL: loginURL.url, clientID: clientID, clientSecret: clientSecret.value,
+          loginURL: login.loginURL.url, clientID: login.clientID,
+          clientSecret: login.clientSecret.value,
           organizationID: org.orgID, client: client), clock, secrets, onRenewal)
     case .jwtBearer(let login):
+      guard let key = login.key else {
+        preconditionFailure("a login without a key is reported when the file is loaded")
+      }
       self.provider = Self.provider(
         JWTBearerFlow(
           JWTBearerFlow.Identity(
             loginURL: login.loginURL.url, clientID: login.clientID, username: login.username,
             audience: login.audience),
-          key: login.key, organizationID: org.orgID, client: client, onNotice: onNotice), clock,
+          key: key, organizationID: org.orgID, client: client, onNotice: onNotice), clock,
         secrets, onRenewal)
     case .refreshToken(let login):
       let source: RefreshTokenFlow.Source =
@@ -61,21 +65,21 @@ struct OrgCredentials: CredentialsSource {
             clientSecret: login.clientSecret?.value),
           source: source, organizationID: org.orgID, client: client,
           onToken: { secrets.add($0) }, onNotice: onNotice), clock, secrets, onRenewal)
-    case .salesforceCLI(let program, let targetOrg):
+    case .salesforceCLI(let login):
       self.provider = Self.provider(
         SalesforceCLIFlow(
-          program: program, targetOrg: targetOrg, organizationID: org.orgID, clock: clock), clock,
-        secrets, onRenewal)
-    case .token(let source, let instanceURL):
+          program: login.program, targetOrg: login.targetOrg, organizationID: org.orgID,
+          clock: clock), clock, secrets, onRenewal)
+    case .token(let login):
       self.provider = Self.provider(
         StaticTokenFlow(
           token: {
-            switch source {
+            switch login.source {
             case .value(let secret): secret.value
             case .file(let path):
               try Self.token(inFile: path)
             }
-          }, instanceURL: instanceURL.url, organizationID: org.orgID), clock, secrets, onRenewal)
+          }, instanceURL: login.instanceURL.url, organizationID: org.orgID), clock, secrets, onRenewal)
     }
   }
 

@@ -5,16 +5,13 @@ import Logging
 import Pipeline
 
 /// A sink as its object in the pipeline file means it; a conforming type is everything that the
-/// program knows of one kind of sink.
-protocol ConfiguredSink: Sendable {
+/// program knows of one kind of sink. Its `keys` are those but `type` and the ones that every sink has.
+protocol ConfiguredSink: KeyedObject, Sendable {
   /// The value of `type` in the pipeline file.
   static var type: String { get }
 
   /// The sink in a sentence, for the schema of pipeline files.
   static var schemaDescription: String { get }
-
-  /// The members of the sink's object but those that every sink has, for the schema.
-  static var schemaMembers: [JSONSchema.Member] { get }
 
   /// The value of `commit.max_events` when the pipeline file sets none: a property of the kind, and
   /// the largest of a pipeline's sinks counts.
@@ -29,18 +26,14 @@ protocol ConfiguredSink: Sendable {
   /// The failure for an error of this kind of sink; nil for other errors.
   static func failure(_ error: any Error) -> RunFailure?
 
-  /// Reads the members of the sink's object but `type`. Reports what is wrong with them; nil when
-  /// no sink can be made at all. Members that nobody asked for are reported by the caller.
-  init?(reading reader: JSONReader, with configuration: ConfigurationReader)
-
   /// The sink's identity in checkpoints and reports, unique in the pipeline.
-  var name: String { get }
+  var name: String { get set }
 
   /// Nil: a new sink beside an old checkpoint is an error.
-  var start: SinkStart? { get }
+  var start: SinkStart? { get set }
 
   /// Stages after those of the pipeline, for this sink only.
-  var stages: [StageConfiguration] { get }
+  var stages: [StageConfiguration] { get set }
 
   /// Watches columns that the sink's own members name, behind its stages; nil when they name none.
   var columnWatcher: (any Transform)? { get }
@@ -113,6 +106,29 @@ protocol ConfiguredSink: Sendable {
 }
 
 extension ConfiguredSink {
+  private static var allKeys: [Key<Self>] {
+    let own: [Key<Self>] = [
+      .type(Self.type, called: "sink", "Kind of the sink."),
+      .key(
+        "name", \.name, .identifier, "Identity of the sink in checkpoints and reports.",
+        example: "warehouse"),
+    ]
+    return own + Self.keys + [
+      .key(
+        "stages", \.stages, .stages,
+        "Stages for this sink only, after those of the pipeline.", default: [],
+        example: [["type": "drop", "columns": ["Description"]]]),
+      .key(
+        "start", \.start, .start,
+        "Where the sink begins if the pipeline's checkpoint does not know it."),
+    ]
+  }
+
+  static var allDeclarations: [KeyDeclaration] { Self.allKeys.declarations() }
+
+  /// Reports what is wrong; nil when no sink can be made at all.
+  static func read(_ reader: JSONReader) -> Self? { reader.read(Self.allKeys) }
+
   static var secretVariables: [String] { [] }
   static func passwords(in url: String) -> [String] { [] }
   static func failure(_ error: any Error) -> RunFailure? { nil }
@@ -142,4 +158,21 @@ extension ConfiguredSink {
 enum SinkStart: String, CaseIterable, Sendable {
   /// With the events after the pipeline's position.
   case now
+}
+
+extension Kind<SinkStart> {
+  fileprivate static var start: Self {
+    Self(
+      .choice(of: SinkStart.self), example: { _ in "now" },
+      read: { reader, name, isRequired in
+        guard reader.any(name)?.string != "earliest" else {
+          reader.report(
+            name,
+            "a sink added to an existing pipeline can only start at \"now\"; to get earlier "
+              + "events, give it a pipeline of its own with \"start\": \"earliest\"")
+          return nil
+        }
+        return Self.choice().read(reader, name, isRequired)
+      })
+  }
 }

@@ -17,36 +17,19 @@ enum SinkRegistry {
   static var names: [String] { self.types.map { $0.type } }
 
   /// Makes the sink that an element of `sinks` describes; nil when none can be made.
-  static func sink(
-    reading reader: JSONReader, with configuration: ConfigurationReader
-  ) -> (any ConfiguredSink)? {
+  static func sink(reading reader: JSONReader) -> (any ConfiguredSink)? {
     guard let name = reader.string("type", required: true) else { return nil }
     guard let type = self.types.first(where: { $0.type == name }) else {
       reader.reportUnknown("type", name, called: "sink", known: self.names)
       return nil
     }
-    defer { reader.finish() }
-    return type.init(reading: reader, with: configuration)
+    return type.read(reader)
   }
 
   /// Definitions for the schema of pipeline files, by name.
   static var schemaDefinitions: [(name: String, schema: JSONSchema)] {
     self.types.map { type in
-      let members: [JSONSchema.Member] =
-        [
-          .required("type", .constant(.string(type.type)), "Kind of the sink."),
-          .optional(
-            "name", .reference("identifier"), "Identity of the sink in checkpoints and reports.",
-            default: .string(type.type)),
-        ] + type.schemaMembers + [
-          .optional(
-            "stages", .list(of: .reference("stage")),
-            "Stages for this sink only, after those of the pipeline.", default: []),
-          .optional(
-            "start", .choice(of: SinkStart.self),
-            "Where the sink begins if the pipeline's checkpoint does not know it."),
-        ]
-      return ("\(type.type)Sink", .object(members).described(type.schemaDescription))
+      ("\(type.type)Sink", .object(type.allDeclarations).described(type.schemaDescription))
     }
   }
 
@@ -89,5 +72,41 @@ enum SinkRegistry {
   /// Values that sinks read from the environment and that no output may contain.
   static func secrets(in environment: Environment) -> [String] {
     self.types.flatMap { type in type.secretVariables.compactMap { environment.variable($0) } }
+  }
+}
+
+extension Kind<[any ConfiguredSink]> {
+  private static var maxCount: Int { 32 }
+
+  /// Nil when there is none or one is not usable.
+  static var sinks: Self {
+    Self(
+      .list(
+        of: .oneOf(SinkRegistry.names.map { .reference("\($0)Sink") }), minCount: 1,
+        maxCount: Self.maxCount),
+      objects: SinkRegistry.types.map { $0.allDeclarations }
+    ) { reader, name, isRequired in
+      guard let readers = reader.objects(name, required: isRequired) else { return nil }
+      if readers.isEmpty { reader.report(name, "expected at least one sink") }
+      if readers.count > Self.maxCount {
+        reader.report(
+          name,
+          "a pipeline can have at most \(Self.maxCount) sinks, found \(readers.count); put "
+            + "the others into another pipeline")
+      }
+      var sinks: [any ConfiguredSink] = []
+      for reader in readers {
+        guard let sink = SinkRegistry.sink(reading: reader) else { continue }
+        if sinks.contains(where: { $0.name == sink.name }) {
+          reader.report(
+            "name", "two sinks are named '\(sink.name)'; give one of them another \"name\"")
+        }
+        if let conflict = sinks.lazy.compactMap({ sink.conflict(with: $0) }).first {
+          reader.report(conflict.member, conflict.message)
+        }
+        sinks.append(sink)
+      }
+      return sinks.isEmpty ? nil : sinks
+    }
   }
 }

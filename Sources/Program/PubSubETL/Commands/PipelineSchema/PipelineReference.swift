@@ -32,7 +32,7 @@ struct PipelineReference {
     self.sections = [Section(heading: "The file", object: self.document, path: "")]
     var lines = [
       "# Pipeline reference", "",
-      "Each key of a pipeline file: its type, its default and what it means.", "",
+      "Each key of a pipeline file: its type, its default, what it means, and an example.", "",
       "`pubsub-etl pipeline-schema --reference` prints this page, and a test holds it to the program. "
         + "`pipelines/pipeline.schema.json` says the same to editors. Keys named `//` are comments. "
         + "Any other key that is not listed here is an error.",
@@ -80,14 +80,15 @@ struct PipelineReference {
     for name in section.object["required"]?.array ?? [] {
       if let name = name.string { required.insert(name) }
     }
-    var lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    var lines = ["| key | type | default | meaning | example |", "|---|---|---|---|---|"]
     for member in section.object["properties"]?.members ?? [] where member.name != "//" {
       let path = section.path.isEmpty ? member.name : "\(section.path).\(member.name)"
       let type = self.type(of: member.value, path: path)
       let value = member.value["default"].map { "`\($0.text())`" }
       let fallback = required.contains(member.name) ? "required" : value ?? ""
       let text = Self.escaped(member.value["description"]?.string ?? "")
-      let cells = ["`\(member.name)`", type, fallback, text]
+      let example = member.value["examples"]?.array?.first.map { "`\($0.text())`" } ?? ""
+      let cells = ["`\(member.name)`", type, fallback, text, example]
       lines.append("| " + cells.map(Self.cell).joined(separator: " | ") + " |")
     }
     return lines

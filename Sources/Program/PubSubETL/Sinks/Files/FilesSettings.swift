@@ -16,7 +16,7 @@ struct FilesSettings: ConfiguredSink, Equatable {
 
   var name = "files"
   /// Absolute.
-  var directory: String
+  var directory = ""
   /// The level of zstd, 1…19.
   var compressionLevel = 1
   var int64 = Int64Form.number
@@ -28,11 +28,74 @@ struct FilesSettings: ConfiguredSink, Equatable {
   var rotateIdle = Duration.seconds(300)
   /// What it means that finished files are not there.
   var whenMissing = FileSinkConfiguration.MissingPolicy.fail
-  /// Nil: 0640, and 0750 of directories, as the umask leaves them.
-  var permissions: FileSinkConfiguration.Permissions?
+  private var fileMode: UInt32?
+  private var groupID: UInt32?
   var stages: [StageConfiguration] = []
 
-  init(directory: String) { self.directory = directory }
+  static let schemaDescription = "Writes zstd-compressed NDJSON files."
+  static let int64Text =
+    "string: long columns as text, for readers whose numbers are doubles. Numbers inside "
+    + "arrays, maps and JSON columns stay numbers."
+
+  static var keys: [Key<Self>] {
+    let week = Duration.seconds(7 * 86_400)
+    return [
+      .required(
+        "directory", \.directory, .path,
+        "Holds a folder for each object; relative to this file.", example: "../out"),
+      .key(
+        "mode", \.fileMode, .fileMode,
+        "Mode of the files in octal digits; directories can be searched by those who can read "
+          + "them. Set exactly, whatever the umask. Without mode and group, files are created "
+          + "with 0640 and directories with 0750, minus the umask.", example: "0644"),
+      .key(
+        "group", \.groupID, .group,
+        "Group of new files and directories, a name or a number. The user who runs the program "
+          + "must be a member. By default, the system decides.",
+        example: "${LOADER_GROUP}"),
+      .key(
+        "when_missing", \.whenMissing, .choice(called: "policy"),
+        "What it means if finished files are missing. fail: the run ends with 65 if "
+          + "_manifest.ndjson is also missing, or if older files of the entity still exist. "
+          + "A loader that deletes what it has read begins with the oldest, so such files were "
+          + "lost. ignore: a loader removes files, in any order."),
+      .key("int64", \.int64, .choice(called: "form"), Self.int64Text),
+      .group(
+        "compression",
+        [
+          .noted(
+            "type", .constant("zstd", called: "compression"), "The only method.", default: "zstd"),
+          .key(
+            "level", \.compressionLevel, .integer(in: 1...19),
+            "Higher levels make smaller files and take longer.", example: 6),
+        ], "Each file is one zstd frame."),
+      .group(
+        "rotate",
+        [
+          .key(
+            "max_bytes", \.rotateBytes, .byteCount(in: 64 << 10...1 << 40),
+            "Bytes of the file, compressed.", example: "256MiB"),
+          .key(
+            "max_events", \.rotateEvents, .integer(in: 1 ... .max), "Events in the file.",
+            example: 100_000),
+          .key(
+            "max_age", \.rotateAge, .duration(in: .seconds(1)...week),
+            "Time since the file was started.", example: "15m"),
+          .key(
+            "max_idle", \.rotateIdle, .duration(in: .seconds(1)...week),
+            "Time since the file's last event.", example: "1m"),
+        ], "When a file is finished and the next one is started."),
+    ]
+  }
+
+  /// Nil: 0640, and 0750 of directories, as the umask leaves them.
+  var permissions: FileSinkConfiguration.Permissions? {
+    guard self.fileMode != nil || self.groupID != nil else { return nil }
+    var permissions = FileSinkConfiguration.Permissions()
+    permissions.mode = self.fileMode ?? permissions.mode
+    permissions.groupID = self.groupID
+    return permissions
+  }
 
   var place: String { self.directory }
   var takesReads: Bool { true }
@@ -115,6 +178,35 @@ struct FilesSettings: ConfiguredSink, Equatable {
       default: .inconsistentOutput
       }
     return RunFailure(reason, error.message)
+  }
+}
+
+extension Kind<UInt32> {
+  /// Read and write bits, those of the owner included.
+  fileprivate static var fileMode: Self {
+    Kind<String>.string(.text(pattern: #"^(0?[0-7]{3}|\$\{.*\})$"#)).map { reader, name, text in
+      guard (3...4).contains(text.utf8.count), let mode = UInt32(text, radix: 8),
+        mode & 0o600 == 0o600, mode & ~0o666 == 0
+      else {
+        reader.report(
+          name,
+          "expected an octal mode that lets the owner read and write and makes nothing "
+            + "executable: \"0640\", \"0644\", \"0660\"")
+        return nil
+      }
+      return mode
+    }
+  }
+
+  fileprivate static var group: Self {
+    Kind<String>.text.map { reader, name, group in
+      do throws(UserGroup.LookUpError) {
+        return try UserGroup.id(of: group)
+      } catch {
+        reader.report(name, error.description)
+        return nil
+      }
+    }
   }
 }
 

@@ -14,10 +14,8 @@ struct PostgresSettings: ConfiguredSink, Equatable {
 
   var name = "postgres"
   var start: SinkStart?
-  var sink: PostgresSinkConfiguration
+  var sink = PostgresSinkConfiguration(connection: PostgresConnectionConfiguration(url: ""))
   var stages: [StageConfiguration] = []
-
-  init(sink: PostgresSinkConfiguration) { self.sink = sink }
 
   /// The sink as a pipeline uses it.
   func sink(of pipeline: PipelineConfiguration) -> PostgresSinkConfiguration {

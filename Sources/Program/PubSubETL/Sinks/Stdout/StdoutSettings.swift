@@ -12,13 +12,8 @@ struct StdoutSettings: ConfiguredSink, Equatable {
   var int64 = FilesSettings.Int64Form.number
   var stages: [StageConfiguration] = []
 
-  init() {}
-
-  init?(reading reader: JSONReader, with configuration: ConfigurationReader) {
-    self.name = configuration.identifier(reader, "name") ?? self.name
-    self.int64 = reader.choice("int64", called: "form") ?? self.int64
-    self.start = configuration.sinkStart(reader)
-    self.stages = configuration.stages(reader)
+  static var keys: [Key<Self>] {
+    [.key("int64", \.int64, .choice(called: "form"), FilesSettings.int64Text)]
   }
 
   var place: String { "standard output" }
@@ -49,14 +44,4 @@ struct StdoutSettings: ConfiguredSink, Equatable {
   static let schemaDescription =
     "Writes NDJSON lines to standard output: each event at least once, since lines in a pipe "
     + "cannot be taken back."
-
-  static var schemaMembers: [JSONSchema.Member] {
-    [
-      .optional(
-        "int64", .choice(of: FilesSettings.Int64Form.self),
-        "string: long columns as text, for readers whose numbers are doubles. Numbers inside "
-          + "arrays, maps and JSON columns stay numbers.",
-        default: .string(Self().int64.rawValue))
-    ]
-  }
 }

@@ -1,0 +1,183 @@
+/// A kind of values in a configuration file: how they are read, written and described.
+public struct Kind<Value> {
+  let schema: () -> JSONSchema
+  /// The range in a sentence, if the schema does not have it as numbers.
+  var range: String?
+  /// Values just beyond the range.
+  public var excluded: [JSONValue] = []
+  let objects: () -> [[KeyDeclaration]]
+  /// - Parameter fallback: the default, which is not a telling example.
+  let example: (_ fallback: JSONValue?) -> JSONValue?
+  public let read: (_ reader: JSONReader, _ name: String, _ isRequired: Bool) -> Value?
+  /// Nil for a value that is not written out as a default.
+  let write: (Value) -> JSONValue?
+
+  /// - Parameters:
+  ///   - objects: the forms that an object in this place can have.
+  ///   - read: reports what is wrong, and a missing member if it is required.
+  public init(
+    _ schema: @autoclosure @escaping () -> JSONSchema,
+    objects: @autoclosure @escaping () -> [[KeyDeclaration]] = [],
+    example: @escaping (_ fallback: JSONValue?) -> JSONValue? = { _ in nil },
+    write: @escaping (Value) -> JSONValue? = { _ in nil },
+    read: @escaping (_ reader: JSONReader, _ name: String, _ isRequired: Bool) -> Value?
+  ) {
+    self.schema = schema
+    self.objects = objects
+    self.example = example
+    self.read = read
+    self.write = write
+  }
+
+  /// The same kind, as a type of one's own.
+  ///
+  /// - Parameter convert: reports what is wrong with the value.
+  public func map<Other>(
+    write: @escaping (Other) -> JSONValue? = { _ in nil },
+    to convert: @escaping (_ reader: JSONReader, _ name: String, Value) -> Other?
+  ) -> Kind<Other> {
+    let read = self.read
+    var kind = Kind<Other>(
+      self.schema(), objects: self.objects(), example: self.example, write: write
+    ) { reader, name, isRequired in
+      read(reader, name, isRequired).flatMap { convert(reader, name, $0) }
+    }
+    (kind.range, kind.excluded) = (self.range, self.excluded)
+    return kind
+  }
+
+  /// The values of the kind about which there is nothing to report.
+  ///
+  /// - Parameter mistake: what is wrong with a value; nil if nothing is.
+  public func checked(_ mistake: @escaping (Value) -> String?) -> Self {
+    self.map(write: self.write) { reader, name, value in
+      guard let message = mistake(value) else { return value }
+      reader.report(name, message)
+      return nil
+    }
+  }
+}
+
+extension Kind<String> {
+  public static func string(_ schema: JSONSchema = .text()) -> Self {
+    Self(schema, write: { .string($0) }, read: { $0.string($1, required: $2) })
+  }
+
+  /// A text that is not empty.
+  public static var text: Self {
+    Self.string(.text(minLength: 1)).checked { $0.isEmpty ? "must not be empty" : nil }
+  }
+
+  /// The name of something: one word, always the same.
+  ///
+  /// - Parameter noun: what it names, for the message about another one.
+  public static func constant(_ word: String, called noun: String) -> Self {
+    Self(
+      .constant(.string(word)), example: { _ in .string(word) }, write: { .string($0) },
+      read: { reader, name, isRequired in
+        guard let text = reader.string(name, required: isRequired) else { return nil }
+        if text != word { reader.reportUnknown(name, text, called: noun, known: [word]) }
+        return text
+      })
+  }
+}
+
+extension Kind<[String]> {
+  public static func strings(_ schema: JSONSchema = .list(of: .text(minLength: 1))) -> Self {
+    Self(schema) { $0.strings($1, required: $2) }
+  }
+}
+
+extension Kind<Bool> {
+  public static var bool: Self {
+    Self(
+      .boolean(), example: { .boolean($0?.boolean == false) }, write: { .boolean($0) },
+      read: { $0.bool($1, required: $2) })
+  }
+}
+
+extension Kind<Int> {
+  public static func integer(in range: ClosedRange<Int>) -> Self {
+    var kind = Self(
+      .oneOf([
+        .integer(
+          from: range.lowerBound, through: range.upperBound == .max ? nil : range.upperBound),
+        .reference("variable"),
+      ]), write: { .integer($0) }, read: { $0.integer($1, in: range, required: $2) })
+    kind.excluded = range.beyond(1, .max) { .integer($0) }
+    return kind
+  }
+
+  /// A number of bytes: `"128MiB"`.
+  public static func byteCount(in range: ClosedRange<Int>) -> Self {
+    var kind = Self(
+      .oneOf([
+        .integer(from: range.lowerBound, through: range.upperBound), .reference("byteCount"),
+      ]), write: { .string(JSONReader.text(bytes: $0)) },
+      read: { $0.byteCount($1, in: range, required: $2) })
+    kind.range =
+      "\(JSONReader.text(bytes: range.lowerBound)) to \(JSONReader.text(bytes: range.upperBound))."
+    kind.excluded = range.beyond(1, .max) { .integer($0) }
+    return kind
+  }
+}
+
+extension Kind<Duration> {
+  /// A length of time: `"15s"`.
+  public static func duration(in range: ClosedRange<Duration>) -> Self {
+    var kind = Self(
+      .reference("duration"), write: { .string(JSONReader.text(duration: $0)) },
+      read: { $0.duration($1, in: range, required: $2) })
+    kind.range =
+      "\(JSONReader.text(duration: range.lowerBound)) to "
+      + "\(JSONReader.text(duration: range.upperBound))."
+    let last = Duration.seconds(1000 * 365 * 86_400)
+    kind.excluded = range.beyond(.milliseconds(1), last) {
+      .string(JSONReader.text(duration: $0))
+    }
+    return kind
+  }
+}
+
+extension Kind<Double> {
+  public static var fraction: Self {
+    var kind = Self(.oneOf([.fraction(), .reference("variable")])) { reader, name, _ in
+      reader.fraction(name)
+    }
+    kind.excluded = [JSONValue(.number("-0.01")), JSONValue(.number("1.01"))]
+    return kind
+  }
+}
+
+extension Kind where Value: RawRepresentable<String> & CaseIterable {
+  /// One of the words.
+  public static func choice(called noun: String = "value") -> Self {
+    Self(
+      .choice(of: Value.self),
+      example: { fallback in
+        let words = Value.allCases.map { JSONValue.string($0.rawValue) }
+        return words.first { $0 != fallback } ?? words.first
+      }, write: { .string($0.rawValue) }, read: { $0.choice($1, called: noun, required: $2) })
+  }
+}
+
+extension Kind where Value: KeyedObject {
+  public static var object: Self {
+    Self(
+      .object(Value.declarations), objects: [Value.declarations],
+      example: { _ in .example(of: Value.declarations) },
+      read: {
+        $0.object($1, required: $2)?.read()
+      })
+  }
+}
+
+extension ClosedRange {
+  /// The values beside the range, as far as the type of the numbers has them.
+  fileprivate func beyond(
+    _ step: Bound, _ last: Bound, _ write: (Bound) -> JSONValue
+  ) -> [JSONValue] where Bound: AdditiveArithmetic {
+    (self.lowerBound > .zero ? [write(self.lowerBound - step)] : [])
+      + (self.upperBound < last ? [write(self.upperBound + step)] : [])
+  }
+}
