@@ -55,7 +55,7 @@ struct TransformRegistryTests {
         #"{"type":"select","colums":["Name"]}"#,
         """
         /stages/0/columns: is required
-        /stages/0/colums: unknown key; did you mean 'columns'?; known: type, missing, columns
+        /stages/0/colums: unknown key; did you mean 'columns'?; known: type, columns, missing
         """
       ),
       (#"{"type":"drop","columns":[]}"#, "/stages/0/columns: does not name a column"),
