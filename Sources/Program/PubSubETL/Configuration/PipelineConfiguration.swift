@@ -4,7 +4,7 @@ import Pipeline
 
 /// A pipeline as its file means it: checked, with defaults filled in, paths absolute.
 ///
-/// Defaults stand at the properties of the objects, and nowhere else.
+/// Defaults are the initial values of the properties.
 struct PipelineConfiguration: KeyedObject, Sendable {
   /// Absolute path of the pipeline file.
   var file = ""

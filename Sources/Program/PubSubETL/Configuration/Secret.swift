@@ -9,11 +9,11 @@ struct Secret: Sendable, Equatable {
   init(_ value: String) { self.value = value }
 
   /// Keys of the pipeline file whose values are secrets. They come from the environment or a
-  /// file, never from the command line, which other users of the machine can read. The word
-  /// `password` is none of them, but what it stands before is a secret.
+  /// file, never from the command line, which other users of the machine can read. `password` is
+  /// no key, but the text after the word is a secret.
   static let keys = Self.keys(of: [.secret, .addressWithPassword]).union(["password"])
 
-  /// Keys whose values are URLs, in which a password may stand whether or not it is accepted there.
+  /// Keys whose values are URLs, which may contain a password whether or not it is accepted there.
   static let urlKeys = Self.keys(of: [.addressWithPassword, .address])
 
   private static func keys(of kinds: Set<KeyDeclaration.Secrecy>) -> Set<String> {
