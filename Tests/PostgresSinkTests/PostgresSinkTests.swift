@@ -149,13 +149,14 @@ import Testing
   func ownStages() async throws {
     let run = try SinkRun(try await TestDatabase())
     try run.sink.open(creating: [:])
-    let sink = Staged(run.sink, stages: StageChain([Drop(["Parent"])]))
+    let sink = StagedStore(run.sink, stages: StageChain([Drop(["Parent"])]))
     let batch = RecordBatch(layout: SinkRun.layout())
     batch.addChange(
       "CREATE", "a", ordinal: 0, [SinkRun.name: .text("a"), SinkRun.parent: .text("p")])
-    try sink.take(batch)
+    try run.sink.ask { try sink.makeReady(for: batch.layout) }
+    try sink.write(batch)
     _ = try run.sink.sealAndPrepare(run.positions)
-    try sink.commitPatiently()
+    try run.sink.commitPatiently()
     #expect(
       try run.eye.column(
         "SELECT column_name FROM salesforce._etl_column WHERE table_name = 'opportunity' ORDER BY 1"

@@ -3,7 +3,7 @@ internal import JSON
 public import Pipeline
 
 /// Keeps `_freshness.ndjson` up to date.
-extension FileSink {
+extension FileSink: DescribedSink {
   public func describe(
     _ positions: [String: TopicPosition], lacking letters: () -> WaitingLetters, isLast: Bool
   ) throws {

@@ -4,14 +4,17 @@ public import Pipeline
 /// Records that were read in addition to the stream go to separate files, by the same commit
 /// protocol. The progress of the pass is part of the state, so each of its rows exists once after a
 /// crash.
-extension FileSink {
-  public var takesReads: Bool { true }
+extension FileSink: RecordReceiver {
+  public func takesReads(of layout: RecordLayout) -> Bool { true }
 
   public func pass(over entity: String) -> ReadPass? {
     self.passes[entity]?.pass(self.instants)
   }
 
-  public func awaitsReads(of entity: String) -> Bool { self.awaited.contains(entity) }
+  /// Only a request of the user is known: files have nothing that a pass repairs.
+  public func needsPass(over entity: String, topic: String) -> Bool {
+    self.awaited.contains(entity)
+  }
 
   /// Files of earlier passes may exist that the checkpoint does not know.
   public func passNumber(over entity: String) -> Int {
@@ -20,7 +23,10 @@ extension FileSink {
       self.history.passes[SegmentName.sanitized(entity)] ?? 0)
   }
 
-  public func write(_ reads: RecordBatch, pass: ReadPass) throws {
+  /// - Parameter pass: never nil, because records are read by condition or one by one only for
+  ///   sinks with tables.
+  public func write(_ reads: RecordBatch, pass: ReadPass?) throws {
+    guard let pass else { preconditionFailure("\(self.name) takes records of passes only") }
     var known: FilePass
     if let same = self.passes[pass.entity], same.number == pass.number {
       // Another store is behind, and this one already has these rows.
@@ -63,7 +69,9 @@ extension FileSink {
     self.passes[pass.entity] = known
   }
 
-  public func noteUnreadable(of entity: String) { self.passes[entity]?.refusedCount += 1 }
+  public func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
+    self.passes[entity]?.refusedCount += 1
+  }
 
   private func sealReads(of entity: String) throws {
     try self.store.seal { $0.pass != nil && $0.entity == entity }

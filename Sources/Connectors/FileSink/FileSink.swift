@@ -13,13 +13,15 @@ public import Pipeline
 ///
 /// Used by one thread, like every `CheckpointedSink`. After an error, every call throws, because
 /// the run has to end and the next one recovers.
-public final class FileSink: CheckpointedSink {
+public final class FileSink: BufferingSink {
   public let configuration: FileSinkConfiguration
   /// The exports of earlier runs of this pipeline, according to the manifest; set by `survey`. A
   /// run that starts again uses higher epochs; a run whose position is behind has old state.
   @exclusivity(unchecked) public private(set) var history = ExportHistory()
 
   let store: SegmentStore
+  /// The last survey, until it has been recovered from.
+  @exclusivity(unchecked) private var surveyed: FileSurvey?
   let clock: SinkClock
   let instants: InstantClock
   @exclusivity(unchecked) var freshness = FreshnessLedger()
@@ -98,8 +100,13 @@ public final class FileSink: CheckpointedSink {
   /// Finishes the files that the last checkpoint knows, in progress or announced, and removes those
   /// in progress that it does not know.
   ///
+  /// - Parameter state: that of the last `survey`, if there was one.
   /// - Throws: what `survey` throws; `FileSinkError.io`; `.inconsistent` for damaged files.
-  public func recover(from state: JSONValue?) throws { try self.recover(self.survey(from: state)) }
+  public func recover(from state: JSONValue?) throws {
+    let survey = try self.surveyed ?? self.survey(from: state)
+    self.surveyed = nil
+    try self.recover(survey)
+  }
 
   /// Checks the existing files and changes nothing, for callers that need `history` before they
   /// know whether the checkpoint is the latest.
@@ -126,6 +133,7 @@ public final class FileSink: CheckpointedSink {
       )
     }
     guard state == nil, !self.history.isEmpty, !self.configuration.acceptsReset else {
+      self.surveyed = survey
       return survey
     }
     let topics = self.history.topics.sorted { $0.key < $1.key }.map { topic, exported in

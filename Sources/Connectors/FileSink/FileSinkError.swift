@@ -47,12 +47,12 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
     self.init(code, "files: \(error)", cause: error)
   }
 
-  /// Runs a closure and translates a failed system call into an error of this module.
-  public static func telling<Result>(_ body: () throws -> Result) throws -> Result {
-    do {
-      return try body()
-    } catch let error as FileSystemError {
-      throw FileSinkError(error)
+  /// The error of this module for one of the file system; nil for other errors.
+  public init?(telling error: any Error) {
+    switch error {
+    case let error as FileSinkError: self = error
+    case let error as FileSystemError: self.init(error)
+    default: return nil
     }
   }
 

@@ -10,7 +10,7 @@ internal import PostgresClient
 /// connection, a deadlock or a restart of the server, the whole transaction is sent again. If the
 /// answer to `COMMIT` is lost, the checkpoint row shows whether it was executed. During a run this
 /// class never waits: see `attempt`.
-package final class PostgresSink: Store {
+package final class PostgresSink: TableStore, LeasedStore {
   package let name: String
   /// Rows committed in this run.
   package private(set) var committedRowCount = 0
@@ -31,7 +31,7 @@ package final class PostgresSink: Store {
   /// Called when an attempt succeeds after such errors.
   package var onRecovery: (() -> Void)?
 
-  let configuration: PostgresSinkConfiguration
+  package let configuration: PostgresSinkConfiguration
   let catalog: TableCatalog
   let views: ReportingViews
   private(set) var checkpoint: PostgresCheckpoint
@@ -313,6 +313,9 @@ package final class PostgresSink: Store {
   }
 
   var now: ContinuousClock.Instant { self.configuration.connection.clock.now }
+
+  /// Nothing is left to do: the transaction has done it.
+  package func complete() {}
 
   package var isDue: Bool { self.now - self.renewedAt > .seconds(20) }
 

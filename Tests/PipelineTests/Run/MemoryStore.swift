@@ -81,7 +81,7 @@ struct MemoryReads: Equatable {
 }
 
 /// Lines in memory that count only once a checkpoint holds them.
-final class MemorySink: CheckpointedSink {
+final class MemorySink: BufferingSink {
   let name: String
   private var lines: [String] = []
   private let crash: CrashPoint
@@ -140,7 +140,7 @@ final class MemoryDeadLetters: DeadLetterStore {
 }
 
 /// Lines and positions in memory, of one transaction. Refuses events by their ID.
-final class MemoryDatabase: Store {
+final class MemoryDatabase: TableStore, LeasedStore, RepairingStore {
   typealias Line = (line: String, event: String, topic: String, epoch: Int, ordinal: Int64)
 
   let name: String
@@ -178,6 +178,8 @@ final class MemoryDatabase: Store {
     self.knownTableChanges == self.store.tableChanges
       && self.knownLayouts.contains { $0 === layout }
   }
+
+  func noteCurrent(_ layout: RecordLayout) {}
 
   func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
     precondition(self.sealed == nil, "asked for a layout while a commit is on its way")
@@ -244,6 +246,8 @@ final class MemoryDatabase: Store {
     return .done
   }
 
+  func complete() {}
+
   // MARK: Records that were read
 
   func takesReads(of layout: RecordLayout) -> Bool { self.takesReads }
@@ -268,6 +272,11 @@ final class MemoryDatabase: Store {
     self.openReads.unseen += records
   }
 
+  func needsPass(over entity: String, topic: String) -> Bool { false }
+  func noteUnreadable(_ record: UnreadableRecord, of entity: String) {}
+  var isIdle: Bool { true }
+  func takeRefusedReads() -> [String: Int] { [:] }
+  func repairCallsOfDay() -> Int { 0 }
   func noteRepairCalls(_ count: Int) { self.openReads.calls += count }
 
   func renewLease() throws { self.renewalCount += 1 }

@@ -60,13 +60,14 @@ import Testing
       }
       self.stores = databases
       let checkpoint = CheckpointedStore(
-        sinks: [self.sink, second], deadLetters: self.letters
+        sinks: [StagedSink(self.sink), StagedSink(second)], deadLetters: self.letters
       ) { [store] topics, sinks, letters in
         try crash.pass()
         (store.topics, store.sinks, store.deadLetters) = (topics.mapValues(\.json), sinks, letters)
       }
       let runner = try PipelineRunner(
-        source: source, stages: StageChain(self.stages()), stores: [checkpoint] + databases,
+        source: source, stages: StageChain(self.stages()),
+        stores: [StagedStore(checkpoint)] + databases.map { StagedStore($0) },
         stored: [self.store.positions()] + self.databases.map(self.store.positions(of:)),
         reader: self.reader(source), configuration: self.configuration,
         wallClock: { [wallClock] in wallClock })

@@ -7,8 +7,6 @@ import Testing
   /// Notes the columns of each batch.
   private final class ColumnSink: CheckpointedSink {
     let name = "columns"
-    let isDue = false
-    let pendingByteCount = 0
     var columns: [[String]] = []
     func recover(from state: JSONValue?) throws {}
     func write(_ batch: RecordBatch) throws {
@@ -32,7 +30,7 @@ import Testing
   @Test("A sink sees the columns of its own stages, and later sinks those of the pipeline")
   func leavesTheBatchAlone() throws {
     let base = ColumnSink()
-    let sink = Staged(base, stages: StageChain([Select(["B"])]))
+    let sink = StagedSink(base, stages: StageChain([Select(["B"])]))
     let layout = Self.layout(["A", "B"])
     let batch = RecordBatch(layout: layout)
     try sink.write(batch)
@@ -45,7 +43,7 @@ import Testing
   func throwsWhatStagesThrow() throws {
     let layout = Self.layout(["A", "B"])
     let batch = RecordBatch(layout: layout)
-    let sink = Staged(ColumnSink(), stages: StageChain([Select(["C"], missing: .fail)]))
+    let sink = StagedSink(ColumnSink(), stages: StageChain([Select(["C"], missing: .fail)]))
     #expect(throws: TransformError.self) { try sink.write(batch) }
     #expect(batch.layout === layout)
   }
@@ -64,8 +62,6 @@ import Testing
 
   private final class CellSink: CheckpointedSink {
     let name = "cells"
-    let isDue = false
-    let pendingByteCount = 0
     var cells: [UInt64] = []
     var events: [String] = []
     func recover(from state: JSONValue?) throws {}
@@ -87,7 +83,7 @@ import Testing
     "Changes to rows by one sink's stage are not visible to other sinks", arguments: [1, 3, 40])
   func keepsChangesToItself(rowCount: Int) throws {
     let (first, second) = (CellSink(), CellSink())
-    let staged = Staged(first, stages: StageChain([Overwrite()]))
+    let staged = StagedSink(first, stages: StageChain([Overwrite()]))
     let batch = RecordBatch(layout: Self.layout(["A"]))
     batch.epoch = 3
     for _ in 0..<2 {

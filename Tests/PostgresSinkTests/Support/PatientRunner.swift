@@ -4,7 +4,7 @@ import Pipeline
 import PostgresSink
 
 /// What the runner does with a store, when it has nothing else to do.
-extension Store {
+extension TableStore {
   /// Asks again for as long as the sink says so.
   @discardableResult
   func ask(_ body: () throws -> StoreAnswer) throws -> [RefusedEvent] {

@@ -190,13 +190,14 @@ struct TableVandalismTests {
     }
     let next = try SinkRun(database, ordinal: 1)
     try next.sink.open()
-    let sink = Staged(next.sink, stages: StageChain([Rename(["Name": "title"])]))
+    let sink = StagedStore(next.sink, stages: StageChain([Rename(["Name": "title"])]))
     let batch = RecordBatch(layout: SinkRun.layout())
     batch.epoch = 1
     batch.addChange("CREATE", "a", ordinal: 1, [SinkRun.name: .text("a")])
-    try sink.take(batch)
+    try next.sink.ask { try sink.makeReady(for: batch.layout) }
+    try sink.write(batch)
     _ = try next.sink.sealAndPrepare(next.positions)
-    try sink.commitPatiently()
+    try next.sink.commitPatiently()
     #expect(
       try next.eye.column("SELECT title FROM \(Vandalism.current) ORDER BY id") == ["a", "first"])
     #expect(

@@ -51,9 +51,6 @@ final class CountsSink: CheckpointedSink {
     return false
   }
 
-  var isDue: Bool { false }
-  var pendingByteCount: Int { 0 }
-
   private var state: JSONValue {
     let counts = self.counts.sorted { $0.key < $1.key }
     let members = counts.map { JSONMember($0.key, .integer($0.value)) }
@@ -68,5 +65,34 @@ final class CountsSink: CheckpointedSink {
       throw RunFailure(
         .sinkIO, "sink \(self.name): \(self.file) cannot be written: \(error)")
     }
+  }
+}
+
+/// `{"type": "counts", "file": "../out/counts.json"}`
+struct CountsSettings: ConfiguredSink {
+  static let type = "counts"
+  static let schemaDescription = "Counts the rows of each object."
+
+  var common = SinkKeys(name: CountsSettings.type)
+  var file = ""
+
+  // A mistake is reported with its place in the pipeline file.
+  static var keys: [Key<Self>] {
+    [
+      .required(
+        "file", \.file, .path, "File with the counts; relative to this file.",
+        example: "../out/counts.json")
+    ]
+  }
+
+  var place: String { self.file }
+  var summary: String { "counts of rows in \(self.file)" }
+
+  func open(_ context: SinkContext) -> CountsSink { CountsSink(name: self.name, file: self.file) }
+
+  func status(_ reading: SinkStatusReading) -> SinkStatus {
+    SinkStatus(
+      name: self.name, summary: self.file,
+      json: ["name": .string(self.name), "type": .string(Self.type)])
   }
 }

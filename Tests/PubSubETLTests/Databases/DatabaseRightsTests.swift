@@ -69,8 +69,7 @@ struct DatabaseRightsTests {
       note("verify") {
         _ = try settings.copyStates(configuration)
         _ = try settings.verification(
-          of: DatabaseRightsTests.layout, through: StageChain([]),
-          CopyScope(horizon: 0), configuration)
+          of: DatabaseRightsTests.layout, CopyScope(horizon: 0), configuration)
       }
       note("plan") {
         _ = try settings.plan([DatabaseRightsTests.layout], through: StageChain([]), configuration)

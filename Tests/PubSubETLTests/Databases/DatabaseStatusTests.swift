@@ -23,7 +23,7 @@ struct DatabaseStatusTests {
       [StateSample.topic: sample.state.position(ordinal: 12, confirmedAt: self.now)],
       sinks: ["files": ["files": []]])
     let new = try PipelineStatus.read(sample.configuration, maxAge: nil)
-    #expect(new.sinks.compactMap { ($0 as? PostgresStatus)?.isNew } == [true])
+    #expect(new.json["sinks"]?.array?.last?["new"] == true)
     #expect(!new.problems.map(\.kind).contains("lost_state"))
     #expect(try sample.query("SELECT to_regnamespace('salesforce')") == "")
     try sample.store(
@@ -140,8 +140,12 @@ struct DatabaseStatusTests {
     let sample = try await DatabaseSample(hasFiles: false)
     try sample.store(sample.state.position(confirmedAt: self.now))
     var status = try PipelineStatus.read(sample.configuration, maxAge: nil)
-    var sink = try #require(status.sinks.first as? PostgresStatus)
-    #expect(sink.remark == nil)
+    #expect(status.sinks.map(\.remark) == [nil])
+    var sink = PostgresStatus(
+      try #require(sample.configuration.postgresSinks.first),
+      SinkStatusReading(
+        configuration: sample.configuration, checkpoint: nil, positions: [:], verifies: false,
+        now: self.now))
     let tables: [(name: String, entity: String, ranges: Int64)] = [
       ("account", "Account", 0), ("opportunity", "Opportunity", 2),
       ("opportunity_history", "Opportunity", 2),
@@ -150,7 +154,7 @@ struct DatabaseStatusTests {
       TableFreshness(
         table: $0.name, entity: $0.entity, holes: 0, topics: [], missingRanges: $0.ranges)
     }
-    status.sinks = [sink]
+    status.sinks = [sink.status(now: self.now)]
     let command = sample.configuration.command("snapshot")
     #expect(
       status.text.contains(

@@ -4,7 +4,7 @@ package import Pipeline
 internal import PostgresClient
 
 /// Loads records that were read in addition to the stream.
-extension PostgresSink {
+extension PostgresSink: CopyStore {
   /// A read that the database has refused.
   struct RefusedRead {
     var rows: PendingRows

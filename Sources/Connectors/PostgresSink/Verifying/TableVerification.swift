@@ -163,9 +163,6 @@ package final class TableVerification {
     }
   }
 
-  /// Rows are always compared as they are now.
-  package func lookAgain() {}
-
   /// Makes runs read the differing records again.
   package func noteForRepair() throws(PostgresError) {
     try self.connection.transaction { () throws(PostgresError) in

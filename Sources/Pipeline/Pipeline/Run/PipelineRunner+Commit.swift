@@ -7,7 +7,7 @@ internal import Clocks
 extension PipelineRunner {
   /// The largest number of pending bytes of any store.
   var pendingByteCount: Int {
-    self.stores.reduce(self.commits.letterByteCount) { max($0, $1.pendingByteCount) }
+    self.stores.reduce(self.commits.letterByteCount) { max($0, $1.base.pendingByteCount) }
   }
 
   /// Whether the open commit is full and the previous one is not durable.
@@ -17,12 +17,12 @@ extension PipelineRunner {
 
   func commitIfDue(now: Instant) throws {
     if self.inFlight != nil {
-      for store in self.stores where store.isDue { try store.renewLease() }
+      for store in self.stores where store.base.isDue { try store.leased?.renewLease() }
       return
     }
     let isDue =
       self.commits.policy.isDue(pendingBytes: self.pendingByteCount, at: now)
-      || self.stores.contains(where: \.isDue)
+      || self.stores.contains(where: \.base.isDue)
     if isDue { try self.commit() }
   }
 
@@ -32,7 +32,7 @@ extension PipelineRunner {
   @discardableResult
   func commit(isLast: Bool = false) throws -> Bool {
     guard self.inFlight == nil else { return false }
-    for store in self.stores { try store.seal(isLast: isLast) }
+    for store in self.stores { try store.base.seal(isLast: isLast) }
     self.commits.seal(
       at: self.stores.indices.map(self.positions), isLast: isLast, tallies: self.sealTallies(),
       resumes: self.topics.map(\.cursors.resume))
@@ -72,7 +72,7 @@ extension PipelineRunner {
       switch step {
       case .prepare(let number): try self.prepare(number)
       case .commit(let number):
-        if case .unavailable(let outage) = try self.stores[number].commit() {
+        if case .unavailable(let outage) = try self.stores[number].base.commit() {
           self.commits.inFlight?.cannotCommit(number, self.hastened(outage))
         } else {
           self.commits.inFlight?.committed(by: number)
@@ -84,12 +84,12 @@ extension PipelineRunner {
 
   private func prepare(_ number: Int) throws {
     guard let commit = self.inFlight?.commits[number] else { return }
-    switch try self.stores[number].prepare(commit) {
+    switch try self.stores[number].base.prepare(commit) {
     case .done: break
     case .refused(let events): for event in events { try self.takeRefused(event) }
     case .unavailable(let outage):
       let others = self.commits.inFlight?.cannotPrepare(self.hastened(outage)) ?? []
-      for other in others { self.stores[other].retract() }
+      for other in others { self.stores[other].leased?.retract() }
       return
     }
     self.commits.inFlight?.prepared(by: number)
@@ -102,7 +102,7 @@ extension PipelineRunner {
     for (index, tally) in flight.tallies.enumerated() {
       self.statistics.topics[index].committed = tally
     }
-    for store in self.stores { try store.complete() }
+    for store in self.stores { try store.base.complete() }
     self.countRefusedReads()
     for (topic, resume) in flight.resumes.enumerated() {
       if let resume { self.source.becameDurable(resume, topic: topic) }

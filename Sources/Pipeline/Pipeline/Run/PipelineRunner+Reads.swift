@@ -156,11 +156,11 @@ extension PipelineRunner {
     case .records(let index, let batch, let pass):
       try self.take(batch, pass, of: index, now: now)
     case .found(let index, let store, let batch, let missing, let calls):
-      self.stores[store].noteRepairCalls(calls)
+      self.repairing(store).noteRepairCalls(calls)
       try self.take(found: batch, missing: missing, object: index, store: store, now: now)
       return true
     case .notAsked(let index, let store, let failure, let calls):
-      self.stores[store].noteRepairCalls(calls)
+      self.repairing(store).noteRepairCalls(calls)
       if calls > 0 { self.commits.policy.took(events: 1, at: now) }
       self.end(repairOf: index, store: store, failure, now: now)
       return true
@@ -256,7 +256,7 @@ extension PipelineRunner {
   /// Counts records of passes that the stores themselves have refused with the last commit.
   func countRefusedReads() {
     for store in self.stores {
-      for (entity, count) in store.takeRefusedReads() {
+      for (entity, count) in store.repairing?.takeRefusedReads() ?? [:] {
         self.statistics.reads.unreadable += count
         guard let index = self.reads.firstIndex(where: { $0.object.entity == entity }) else {
           continue

@@ -17,7 +17,7 @@ extension PipelineRunner {
     for index in self.repairs.indices {
       let repair = self.repairs[index]
       guard let time = repair.deadline, now >= time, self.reads[repair.read].hasEnded,
-        self.stores[repair.store].isIdle
+        self.repairing(repair.store).isIdle
       else { continue }
       let object = self.reads[repair.read].object
       let store = self.stores[repair.store]
@@ -30,7 +30,7 @@ extension PipelineRunner {
         continue
       }
       guard
-        let ids = try store.recordsToRepair(
+        let ids = try self.repairing(repair.store).recordsToRepair(
           object.entity, after: repair.last, limit: Self.repairCount)
       else { continue }
       guard let last = ids.last else {
@@ -47,13 +47,22 @@ extension PipelineRunner {
   /// In a run that follows, reads all records of an object again if necessary.
   private func beginAnew(ifNeededFor index: Int) throws {
     guard self.configuration.until == .forever else { return }
-    let (read, store) = (self.repairs[index].read, self.stores[self.repairs[index].store])
+    let read = self.repairs[index].read
+    let store = self.repairing(self.repairs[index].store)
     let object = self.reads[read].object
     guard try store.needsPass(over: object.entity, topic: object.topic) else { return }
     self.reads[read].object.anew = [store.name]
     self.reads[read].object.condition = nil
     self.reads[read].failure = nil
     self.reads[read].phase = .unknown
+  }
+
+  /// Only stores that repair have a `RepairRun`.
+  func repairing(_ store: Int) -> any RepairingStore {
+    guard let repairing = self.stores[store].repairing else {
+      preconditionFailure("\(self.stores[store].name) repairs no records")
+    }
+    return repairing
   }
 
   private func endSweep(_ index: Int, now: Instant) {
@@ -77,7 +86,7 @@ extension PipelineRunner {
     self.noteUnreadable(self.stages.takeUnreadable(), of: entity, in: [store])
     self.noteUnreadable(self.stores[store].takeUnreadable(), of: entity, in: [store])
     if !missing.isEmpty {
-      self.stores[store].noteUnseen(
+      self.repairing(store).noteUnseen(
         missing, of: entity, epoch: cursor.epoch, ordinal: cursor.ordinal - 1)
     }
     self.commits.policy.took(events: max(1, batch.events.count), at: now)

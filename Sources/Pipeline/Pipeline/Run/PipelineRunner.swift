@@ -15,7 +15,7 @@ public final class PipelineRunner<S: Source> {
   let source: S
   let stages: StageChain
   /// Indexed by number, as in `TopicCursors`.
-  let stores: [any Store]
+  let stores: [StagedStore]
   /// Whether a store, or a stage, may refuse what the keeper of dead letters has taken.
   let mayRefuse: Bool
   let configuration: RunnerConfiguration
@@ -69,7 +69,7 @@ public final class PipelineRunner<S: Source> {
   ///   - reader: reads records in addition to the stream; nil if none are to be read.
   /// - Throws: `SourceFailure` (`configuration`) for a topic with neither position nor `start`.
   public init(
-    source: S, stages: StageChain, stores: [any Store], stored: [[String: TopicPosition]],
+    source: S, stages: StageChain, stores: [StagedStore], stored: [[String: TopicPosition]],
     reader: (any RecordReader)? = nil, configuration: RunnerConfiguration,
     wallClock: @escaping () -> Int64
   ) throws {
@@ -109,7 +109,7 @@ public final class PipelineRunner<S: Source> {
       }
       if object.isRepaired {
         let read = self.reads.count
-        self.repairs += stores.indices.map {
+        self.repairs += stores.indices.filter { stores[$0].repairing != nil }.map {
           RepairRun(read: read, store: $0, phase: .idle(from: configuration.clock.now))
         }
       }

@@ -1,131 +1,137 @@
-public import JSON
-
-/// A sink or store with its own stages, after those of the pipeline: for example, selected columns
-/// to one directory, full lines to another.
+/// A sink with its own stages, after those of the pipeline: for example, selected columns to one
+/// directory, full lines to another.
 ///
 /// Its stages see the output of the pipeline's stages, and their changes apply only to this sink.
 /// The batch is restored, so the order of sinks does not matter.
-public final class Staged<Base> {
-  private let base: Base
-  private let stages: StageChain
-  /// The copy that row-changing stages work on; its memory is reused.
-  private var copy: RecordBatch?
+public struct StagedSink {
+  public let base: any CheckpointedSink
+  let stages: StageChain?
+  let receiver: (any RecordReceiver)?
 
-  public init(_ base: Base, stages: StageChain) {
+  /// - Parameter stages: nil for a sink without stages of its own.
+  public init(_ base: any CheckpointedSink, stages: StageChain? = nil) {
     self.base = base
     self.stages = stages
+    self.receiver = base as? any RecordReceiver
   }
 
-  private func lend(_ batch: RecordBatch, to body: (RecordBatch) throws -> Void) throws {
-    guard self.stages.changesRows else { return try self.stages.lend(batch, to: body) }
-    let copy = self.copy ?? RecordBatch(layout: batch.layout)
-    self.copy = copy
-    copy.replaceAll(with: batch)
-    try self.stages.apply(to: copy)
-    try body(copy)
-  }
-}
-
-extension Staged: CheckpointedSink where Base: CheckpointedSink {
   public var name: String { self.base.name }
-  public var isDue: Bool { self.base.isDue }
-  public var pendingByteCount: Int { self.base.pendingByteCount }
-  public func recover(from state: JSONValue?) throws { try self.base.recover(from: state) }
-  public func write(_ batch: RecordBatch) throws { try self.lend(batch, to: self.base.write) }
-  public var takesReads: Bool { self.base.takesReads }
-  public func pass(over entity: String) -> ReadPass? { self.base.pass(over: entity) }
-  public func passNumber(over entity: String) -> Int { self.base.passNumber(over: entity) }
-  public func write(_ reads: RecordBatch, pass: ReadPass) throws {
-    try self.lend(reads) { try self.base.write($0, pass: pass) }
-  }
-  public func flush(finish: Bool) throws -> JSONValue { try self.base.flush(finish: finish) }
-  public func committed() throws -> Bool { try self.base.committed() }
-  public func describe(
-    _ positions: [String: TopicPosition], lacking letters: () -> WaitingLetters, isLast: Bool
-  ) throws {
-    try self.base.describe(positions, lacking: letters, isLast: isLast)
-  }
-  public var hasRefusingStages: Bool { self.stages.changesRows }
-  public func takeRefusedEvents() -> [RefusedEvent] { self.stages.takeRefusedEvents() }
-  public func takeUnreadable() -> [UnreadableRecord] { self.stages.takeUnreadable() }
-  public func noteUnreadable(of entity: String) { self.base.noteUnreadable(of: entity) }
-  public func memory(ofTopic topic: String) -> StageMemory {
-    self.stages.memory(ofTopic: topic)
-  }
-  public func recall(_ memory: StageMemory, ofTopic topic: String) throws {
-    try self.stages.recall(memory, ofTopic: topic)
-  }
-}
 
-extension Staged: Store where Base: Store {
-  public var name: String { self.base.name }
-  public var keepsDeadLetters: Bool { self.base.keepsDeadLetters }
-  public var isDue: Bool { self.base.isDue }
-  public var pendingByteCount: Int { self.base.pendingByteCount }
-  public func isReady(for layout: RecordLayout) -> Bool {
-    // For a layout with a mistake, `makeReady` then throws the error.
-    guard let output = try? self.stages.layout(for: layout),
-      let brings = try? self.stages.bringsRows(of: layout)
-    else { return false }
-    return !brings || self.base.isReady(for: output)
-  }
-  public func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
-    guard try self.stages.bringsRows(of: layout) else { return .done }
-    return try self.base.makeReady(for: self.stages.layout(for: layout))
-  }
-  public func noteCurrent(_ layout: RecordLayout) { self.base.noteCurrent(layout) }
   public func write(_ batch: RecordBatch) throws {
-    // The base is not prepared for such rows.
-    guard try self.stages.bringsRows(of: batch.layout) else { return }
-    try self.lend(batch, to: self.base.write)
+    guard let stages else { return try self.base.write(batch) }
+    try stages.lend(batch, to: self.base.write)
   }
-  public func takesReads(of layout: RecordLayout) -> Bool {
-    guard let output = try? self.stages.layout(for: layout),
-      let brings = try? self.stages.bringsRows(of: layout)
+
+  func write(_ reads: RecordBatch, pass: ReadPass?) throws {
+    guard let receiver else { return }
+    guard let stages else { return try receiver.write(reads, pass: pass) }
+    try stages.lend(reads) { try receiver.write($0, pass: pass) }
+  }
+}
+
+/// A store with its own stages, as `StagedSink`, and what it can do.
+public final class StagedStore {
+  public let base: any Store
+  private let stages: StageChain?
+  /// The store's stages, and those of the sinks in it.
+  private let chains: [StageChain]
+  private let tables: (any TableStore)?
+  private let receiver: (any RecordReceiver)?
+  let leased: (any LeasedStore)?
+  let repairing: (any RepairingStore)?
+
+  /// - Parameter stages: nil for a store without stages of its own.
+  public init(_ base: any Store, stages: StageChain? = nil) {
+    self.base = base
+    self.stages = stages
+    self.chains = (base as? CheckpointedStore)?.chains ?? [stages].compactMap { $0 }
+    self.tables = base as? any TableStore
+    self.receiver = base as? any RecordReceiver
+    self.leased = base as? any LeasedStore
+    self.repairing = base as? any RepairingStore
+  }
+
+  public var name: String { self.base.name }
+
+  /// Whether this store keeps the dead letters, durable with its position. Exactly one store of a
+  /// run does.
+  var keepsDeadLetters: Bool { self.base is CheckpointedStore }
+
+  // MARK: Rows
+
+  func isReady(for layout: RecordLayout) -> Bool {
+    guard let tables else { return true }
+    // For a layout with a mistake, `makeReady` then throws the error.
+    guard let output = try? self.output(of: layout), let brings = try? self.bringsRows(of: layout)
     else { return false }
-    return brings && self.base.takesReads(of: output)
+    return !brings || tables.isReady(for: output)
   }
-  public func pass(over entity: String) -> ReadPass? { self.base.pass(over: entity) }
-  public func awaitReads(of entity: String) throws { try self.base.awaitReads(of: entity) }
-  public func fields(of entity: String) throws -> [String] { try self.base.fields(of: entity) }
-  public func noteAccess(
-    _ access: [String: FieldAccess], of entity: String
-  ) throws -> [FillingColumn] {
-    try self.base.noteAccess(access, of: entity)
+
+  public func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
+    guard let tables, try self.bringsRows(of: layout) else { return .done }
+    return try tables.makeReady(for: self.output(of: layout))
   }
-  public func passNumber(over entity: String) -> Int { self.base.passNumber(over: entity) }
-  public func write(_ reads: RecordBatch, pass: ReadPass?) throws {
-    try self.lend(reads) { try self.base.write($0, pass: pass) }
+
+  func noteCurrent(_ layout: RecordLayout) { self.tables?.noteCurrent(layout) }
+
+  public func write(_ batch: RecordBatch) throws {
+    guard let stages else { return try self.base.write(batch) }
+    // The base is not prepared for such rows.
+    guard try stages.bringsRows(of: batch.layout) else { return }
+    try stages.lend(batch, to: self.base.write)
   }
-  public var isIdle: Bool { self.base.isIdle }
-  public func needsPass(over entity: String, topic: String) throws -> Bool {
-    try self.base.needsPass(over: entity, topic: topic)
+
+  private func output(of layout: RecordLayout) throws -> RecordLayout {
+    try self.stages?.layout(for: layout) ?? layout
   }
-  public func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String]? {
-    try self.base.recordsToRepair(entity, after: id, limit: limit)
+
+  private func bringsRows(of layout: RecordLayout) throws -> Bool {
+    try self.stages?.bringsRows(of: layout) ?? true
   }
-  public func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {
-    self.base.noteUnseen(records, of: entity, epoch: epoch, ordinal: ordinal)
+
+  // MARK: Records that were read
+
+  func takesReads(of layout: RecordLayout) -> Bool {
+    guard let receiver, let output = try? self.output(of: layout),
+      let brings = try? self.bringsRows(of: layout)
+    else { return false }
+    return brings && receiver.takesReads(of: output)
   }
-  public func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
-    self.base.noteUnreadable(record, of: entity)
+
+  func pass(over key: String) -> ReadPass? { self.receiver?.pass(over: key) }
+
+  func passNumber(over key: String) -> Int { self.receiver?.passNumber(over: key) ?? 0 }
+
+  func write(_ reads: RecordBatch, pass: ReadPass?) throws {
+    guard let receiver else { preconditionFailure("\(self.name) takes no records that were read") }
+    guard let stages else { return try receiver.write(reads, pass: pass) }
+    try stages.lend(reads) { try receiver.write($0, pass: pass) }
   }
-  public func repairCallsOfDay() throws -> Int { try self.base.repairCallsOfDay() }
-  public func noteRepairCalls(_ count: Int) { self.base.noteRepairCalls(count) }
-  public func seal(isLast: Bool) throws { try self.base.seal(isLast: isLast) }
-  public func prepare(_ commit: Commit) throws -> StoreAnswer { try self.base.prepare(commit) }
-  public func commit() throws -> StoreAnswer { try self.base.commit() }
-  public func retract() { self.base.retract() }
-  public func complete() throws { try self.base.complete() }
-  public func renewLease() throws { try self.base.renewLease() }
-  public var hasRefusingStages: Bool { self.stages.changesRows }
-  public func takeRefusedEvents() -> [RefusedEvent] { self.stages.takeRefusedEvents() }
-  public func takeUnreadable() -> [UnreadableRecord] { self.stages.takeUnreadable() }
-  public func takeRefusedReads() -> [String: Int] { self.base.takeRefusedReads() }
-  public func memory(ofTopic topic: String) -> StageMemory {
-    self.stages.memory(ofTopic: topic)
+
+  func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
+    self.receiver?.noteUnreadable(record, of: entity)
   }
-  public func recall(_ memory: StageMemory, ofTopic topic: String) throws {
-    try self.stages.recall(memory, ofTopic: topic)
+
+  // MARK: Stages
+
+  /// Whether the store's own stages may refuse events.
+  var hasRefusingStages: Bool { self.chains.contains(where: \.changesRows) }
+
+  /// Events that the store's own stages have refused since the last call.
+  func takeRefusedEvents() -> [RefusedEvent] { self.chains.flatMap { $0.takeRefusedEvents() } }
+
+  /// Records that were read and that the store's own stages have refused since the last call.
+  func takeUnreadable() -> [UnreadableRecord] { self.chains.flatMap { $0.takeUnreadable() } }
+
+  /// The memory of the store's own stages about a topic; see `Transform.memory`.
+  func memory(ofTopic topic: String) -> StageMemory {
+    self.chains.reduce(into: [:]) { memory, chain in
+      memory.merge(chain.memory(ofTopic: topic)) { own, _ in own }
+    }
+  }
+
+  /// - Parameter memory: as stored with the position of this store.
+  func recall(_ memory: StageMemory, ofTopic topic: String) throws {
+    for chain in self.chains { try chain.recall(memory, ofTopic: topic) }
   }
 }

@@ -17,6 +17,8 @@ public final class StageChain {
   private var refusals = StageRefusals()
   /// The last stage after which a column's name was gone, by name.
   private var removals: [String: Int] = [:]
+  /// The copy of a lent batch that stages work on if they change rows; its memory is reused.
+  private var copy: RecordBatch?
   /// Receives every batch before the first stage and after each stage.
   package weak var observer: (any StageObserver)?
 
@@ -157,8 +159,15 @@ public final class StageChain {
     }
   }
 
-  /// Runs a closure with the batch as it leaves the last stage, then restores the batch.
+  /// Runs a closure with the batch as it leaves the last stage, and leaves the batch as it was.
   func lend(_ batch: RecordBatch, to body: (RecordBatch) throws -> Void) throws {
+    guard !self.changesRows else {
+      let copy = self.copy ?? RecordBatch(layout: batch.layout)
+      self.copy = copy
+      copy.replaceAll(with: batch)
+      try self.apply(to: copy)
+      return try body(copy)
+    }
     let layout = batch.layout
     defer { batch.layout = layout }
     try self.apply(to: batch)

@@ -10,7 +10,8 @@ struct CommitConfiguration: KeyedObject, Sendable, Equatable {
 
   static var keys: [Key<Self>] {
     // The numbers of other sinks are named, since they replace this one.
-    let others = SinkRegistry.types.filter { $0.commitMaxEvents != Self().maxEvents }
+    let others = SinkRegistry.types.compactMap { $0 as? any BulkSink.Type }
+      .filter { $0.commitMaxEvents != Self().maxEvents }
       .map { " With a \($0.type) sink the default is \($0.commitMaxEvents)." }
     return [
       .key(

@@ -4,7 +4,8 @@ import Glibc
 extension PipelineConfiguration {
   /// One sentence each, with the remedy; for `check` and at the start of a run.
   var securityWarnings: [String] {
-    self.sinks.flatMap(\.securityWarnings) + self.secretFiles.compactMap(Self.warning)
+    self.sinks.flatMap { ($0 as? any ConnectingSink)?.securityWarnings ?? [] }
+      + self.secretFiles.compactMap(Self.warning)
   }
 
   /// A secret may be read by its owner alone; by a group too where root owns it, since the group has

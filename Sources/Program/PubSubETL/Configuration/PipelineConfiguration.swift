@@ -69,6 +69,13 @@ struct PipelineConfiguration: KeyedObject, Sendable {
 
   /// Some sink has no position but the checkpoint's; without one the checkpoint is a copy.
   var needsCheckpoint: Bool { !self.sinks.allSatisfy(\.keepsPosition) }
+
+  /// The highest epoch of a topic in the output of each sink on this machine.
+  func exportedEpochs(ofTopic topic: String) throws -> [Int] {
+    try self.sinks.compactMap { $0 as? any LocalSink }.map {
+      try $0.exportedEpoch(ofTopic: topic, pipeline: self.name)
+    }
+  }
 }
 
 /// A stage as its object in the file, read once.
@@ -106,8 +113,9 @@ extension PipelineConfiguration {
   mutating func check(_ reader: JSONReader) {
     if reader.any("commit")?["max_events"] == nil {
       // The sink that wants the largest commits decides.
-      self.commit.maxEvents =
-        self.sinks.map { type(of: $0).commitMaxEvents }.max() ?? self.commit.maxEvents
+      for case let sink as any BulkSink in self.sinks {
+        self.commit.maxEvents = max(self.commit.maxEvents, type(of: sink).commitMaxEvents)
+      }
     }
     if self.deadLetter.directory.isEmpty {
       self.deadLetter.directory = "\(self.checkpoint.directory)/dead"
@@ -134,7 +142,8 @@ extension PipelineConfiguration {
   /// Reports topics that a sink cannot take together.
   private func checkTopics(_ reader: JSONReader) {
     let topics = self.source.topics
-    guard let message = self.sinks.lazy.compactMap({ $0.conflict(among: topics) }).first else {
+    let limited = self.sinks.compactMap { $0 as? any TopicLimitedSink }
+    guard let message = limited.lazy.compactMap({ $0.conflict(among: topics) }).first else {
       return
     }
     self.report(reader, "topic", message)

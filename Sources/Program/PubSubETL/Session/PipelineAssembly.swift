@@ -24,32 +24,6 @@ struct PipelineAssembly {
     RunStages(self.configuration, org: org, classification: classification)
   }
 
-  /// The sinks as the runner sees them, after their own stages if there are any.
-  func staged(
-    _ sinks: [any RunSink], _ stages: RunStages
-  ) -> (
-    checkpointed: [any CheckpointedSink], stores: [any Store]
-  ) {
-    func behind(_ chain: StageChain, _ sink: some CheckpointedSink) -> any CheckpointedSink {
-      Staged(sink, stages: chain)
-    }
-    func behind(_ chain: StageChain, _ store: some Store) -> any Store {
-      Staged(store, stages: chain)
-    }
-    var staged: (checkpointed: [any CheckpointedSink], stores: [any Store]) = ([], [])
-    for sink in sinks {
-      let chain = stages.sinks[sink.name]
-      switch sink.store {
-      case .checkpointed(let sink):
-        staged.checkpointed.append(chain.map { behind($0, sink) } ?? sink)
-      case .ownPosition(let sink):
-        let store = sink.durable
-        staged.stores.append(chain.map { behind($0, store) } ?? store)
-      }
-    }
-    return staged
-  }
-
   func topics() -> [SourceTopic] {
     self.configuration.source.topics.map { topic in
       let start: StartPoint? =

@@ -26,7 +26,7 @@ struct RunStages {
     for sink in configuration.sinks {
       let own =
         [route?.filter(for: sink.name)].compactMap { $0 } + sink.stages.map { $0.transform() }
-        + [sink.columnWatcher].compactMap { $0 }
+        + [(sink as? any ColumnNamingSink)?.columnWatcher].compactMap { $0 }
       guard !own.isEmpty else { continue }
       let chain = StageChain(own, sink: sink.name)
       chain.begin(run)

@@ -35,7 +35,7 @@ enum SinkRegistry {
 
   /// The failure for an error of one of the sinks; nil for other errors.
   static func failure(_ error: any Error) -> RunFailure? {
-    for type in self.types {
+    for case let type as any FailingSink.Type in self.types {
       if let failure = type.failure(error) { return failure }
     }
     return nil
@@ -44,8 +44,8 @@ enum SinkRegistry {
   /// How a removed sink stands; nil when there is nothing to tell.
   static func status(
     removed name: String, _ kept: RemovedSink, _ reading: SinkStatusReading
-  ) throws -> (any SinkStatus)? {
-    for type in self.types {
+  ) throws -> SinkStatus? {
+    for case let type as any RemovableSink.Type in self.types {
       if let status = try type.status(removed: name, kept, reading) { return status }
     }
     return nil
@@ -57,21 +57,27 @@ enum SinkRegistry {
     log: (Logger.Level, String) -> Void
   ) throws -> [String: RemovedSink] {
     guard var succession else { return [:] }
-    for type in self.types {
+    for case let type as any RemovableSink.Type in self.types {
       succession.removed = try type.finishRemoved(
         succession, pipeline: pipeline, org: org, clock: clock, log: log)
     }
     return succession.removed
   }
 
+  private static var connectingTypes: [any ConnectingSink.Type] {
+    self.types.compactMap { $0 as? any ConnectingSink.Type }
+  }
+
   /// The passwords of a URL, as the sinks that connect by one read it.
   static func passwords(in url: String) -> [String] {
-    self.types.flatMap { $0.passwords(in: url) }
+    self.connectingTypes.flatMap { $0.passwords(in: url) }
   }
 
   /// Values that sinks read from the environment and that no output may contain.
   static func secrets(in environment: Environment) -> [String] {
-    self.types.flatMap { type in type.secretVariables.compactMap { environment.variable($0) } }
+    self.connectingTypes.flatMap { type in
+      type.secretVariables.compactMap { environment.variable($0) }
+    }
   }
 }
 
@@ -101,7 +107,9 @@ extension Kind<[any ConfiguredSink]> {
           reader.report(
             "name", "two sinks are named '\(sink.name)'; give one of them another \"name\"")
         }
-        if let conflict = sinks.lazy.compactMap({ sink.conflict(with: $0) }).first {
+        if let exclusive = sink as? any ExclusiveSink,
+          let conflict = sinks.lazy.compactMap({ exclusive.conflict(with: $0) }).first
+        {
           reader.report(conflict.member, conflict.message)
         }
         sinks.append(sink)

@@ -3,44 +3,24 @@ import JSON
 import Pipeline
 
 /// How a sink stands, for `status`.
-protocol SinkStatus {
-  var name: String { get }
-
+struct SinkStatus {
+  var name: String
   /// The pipeline file does not have it any more.
-  var isRemoved: Bool { get }
-
+  var isRemoved = false
   /// Something was exported, as far as the sink can tell without the checkpoint.
-  var hasOutput: Bool { get }
-
+  var hasOutput = false
   /// Newest commit time in the output, by topic.
-  var newestCommitTimes: [String: String] { get }
-
+  var newestCommitTimes: [String: String] = [:]
   /// Where the sink's own position is, if it keeps one.
-  var ownPosition: OwnPosition? { get }
-
-  /// The problems.
-  ///
-  /// - Parameter isCommitted: the pipeline has stored something before.
-  func problems(isCommitted: Bool) -> [PipelineStatus.Problem]
-
+  var ownPosition: OwnPosition?
+  var problems: [PipelineStatus.Problem] = []
   /// Remarks that are not problems.
-  var remark: String? { get }
-
+  var remark: String?
   /// The text after the sink's name.
-  var summary: String { get }
-
+  var summary: String
   /// Lines below it.
-  func lines(_ status: PipelineStatus) -> [String]
-
-  var json: JSONValue { get }
-}
-
-extension SinkStatus {
-  var isRemoved: Bool { false }
-  var hasOutput: Bool { false }
-  var newestCommitTimes: [String: String] { [:] }
-  var ownPosition: OwnPosition? { nil }
-  var remark: String? { nil }
+  var lines: [String] = []
+  var json: JSONValue
 }
 
 /// What the store of a sink that keeps its position says.
@@ -58,6 +38,8 @@ struct OwnPosition {
   var stored: Stored?
   /// The store did not answer.
   var isUnknown: Bool
+  /// The problem that it has none if the pipeline has stored something before; nil if that is none.
+  var problemIfLost: PipelineStatus.Problem?
 }
 
 /// What a sink's status is read with.
@@ -69,4 +51,6 @@ struct SinkStatusReading {
   var positions: [String: TopicPosition]
   /// Every finished file is to be read.
   var verifies: Bool
+  /// Milliseconds since 1970.
+  var now: Int64
 }

@@ -1,6 +1,6 @@
 import Pipeline
 
-/// A sink whose copy can be compared with the org: a conforming type answers for how.
+/// A sink whose copy can be compared with the org.
 protocol VerifyingSink: ConfiguredSink {
   /// Why this one has no copy to compare, as it is configured; nil when it has.
   func verifyObstacle(_ configuration: PipelineConfiguration) -> String?
@@ -13,12 +13,9 @@ protocol VerifyingSink: ConfiguredSink {
 
   /// Begins to compare the copy of one object.
   ///
-  /// - Parameters:
-  ///   - layout: of the object's records, after the stages of the pipeline.
-  ///   - stages: those of the sink.
+  /// - Parameter layout: of the object's records, after all stages.
   func verification(
-    of layout: RecordLayout, through stages: StageChain, _ scope: CopyScope,
-    _ configuration: PipelineConfiguration
+    of layout: RecordLayout, _ scope: CopyScope, _ configuration: PipelineConfiguration
   ) throws -> any CopyVerification
 }
 
@@ -52,31 +49,39 @@ struct CopyStates {
   }
 }
 
-/// A comparison in progress. Records come in rows of the layout that it was begun with; `omitted` are
-/// those that have no row.
+/// Why records are read for a comparison.
+enum CopyReading {
+  /// All records of the object are read, in several batches.
+  case all
+  case sample
+  /// These IDs of candidates were read again, and some were not found.
+  case again(asked: [String], missing: [String], round: Int)
+}
+
+/// A comparison in progress. Records come in rows of the layout that it was begun with.
 protocol CopyVerification: AnyObject {
-  /// Takes records of the whole object.
-  func take(_ batch: RecordBatch, omitted: [OmittedRecord]) throws
+  /// - Parameter omitted: records without a row.
+  func take(_ batch: RecordBatch, omitted: [OmittedRecord], of reading: CopyReading) throws
   /// Forgets the records so far, because all are read again.
   func startOver() throws
   /// Called after all records.
   func finishPass() throws
   /// IDs of records chosen by chance.
   func sample(_ count: Int) throws -> [String]
-  func takeSample(_ batch: RecordBatch, omitted: [OmittedRecord]) throws
   /// IDs of some of the records that still differed when they were last read.
   func candidates(inRound round: Int, after id: String, limit: Int) throws -> [String]
-  /// Called in each round after its wait, before its records are read.
-  func lookAgain() throws
-  /// Takes candidates that were read again.
-  func takeAgain(
-    _ batch: RecordBatch, asked: [String], missing: [String], omitted: [OmittedRecord], round: Int
-  ) throws
   func findings(idLimit: Int) throws -> CopyFindings
-  /// Has what differs read again by the next run, unless the sink has a `repairObstacle`.
-  func noteForRepair() throws
 }
 
-extension VerifyingSink {
-  var repairObstacle: String? { nil }
+/// A comparison with a copy that was read once, when it began.
+protocol StaleVerification: CopyVerification {
+  /// Reads the copy of the candidates again. Called in each round after its wait, before the records
+  /// are read.
+  func lookAgain() throws
+}
+
+/// A comparison with a copy whose records runs read again.
+protocol RepairingVerification: CopyVerification {
+  /// Has what differs read again by the next run.
+  func noteForRepair() throws
 }

@@ -56,8 +56,10 @@ struct TracedPipeline {
   func traces(showsMasked: Bool = false) throws -> [EventTrace] {
     let configuration = self.file.configuration
     let stages = RunStages(configuration, org: "")
+    // Outside of its module, a key path to a member of an extension of `any ConfiguredSink` crashes
+    // (Swift 6.3).
     let traces = EventTraces(
-      stages, sinks: configuration.sinks.map(\.name), showsMasked: showsMasked)
+      stages, sinks: configuration.sinks.map { $0.name }, showsMasked: showsMasked)
     let letters = PreviewLetters(traces)
     for (index, event) in self.file.cases[0].events.enumerated() {
       let decoder = try AvroEventDecoder(
@@ -81,12 +83,8 @@ struct TracedPipeline {
             ordinal: refused.ordinal))
       }
       for sink in configuration.sinks {
-        let preview = PreviewSink(name: sink.name, sink.linePreview(configuration), traces)
-        if let chain = stages.sinks[sink.name] {
-          try Staged(preview, stages: chain).write(batch)
-        } else {
-          try preview.write(batch)
-        }
+        let preview = PreviewSink(name: sink.name, sink.preview(configuration), traces)
+        try StagedSink(preview, stages: stages.sinks[sink.name]).write(batch)
       }
     }
     return traces.take()

@@ -21,18 +21,12 @@ import Testing
 
   /// Takes everything, and finds nothing.
   private final class NoVerification: CopyVerification {
-    func take(_ batch: RecordBatch, omitted: [OmittedRecord]) {}
+    func take(_ batch: RecordBatch, omitted: [OmittedRecord], of reading: CopyReading) {}
     func startOver() {}
     func finishPass() {}
     func sample(_ count: Int) -> [String] { [] }
-    func takeSample(_ batch: RecordBatch, omitted: [OmittedRecord]) {}
     func candidates(inRound round: Int, after id: String, limit: Int) -> [String] { [] }
-    func lookAgain() {}
-    func takeAgain(
-      _ batch: RecordBatch, asked: [String], missing: [String], omitted: [OmittedRecord], round: Int
-    ) {}
     func findings(idLimit: Int) -> CopyFindings { CopyFindings() }
-    func noteForRepair() {}
   }
 
   private static let layout = RecordLayout(
@@ -56,7 +50,8 @@ import Testing
     let object = ReadObject(
       entity: "Account", topic: "/data/AccountChangeEvent", layout: Self.layout)
     var verification = ObjectVerification(
-      object, .full, listed: { _ in true }, stages: StageChain([]), NoVerification(),
+      object, .full, listed: { _ in true }, stages: StageChain([]), StageChain([]),
+      NoVerification(),
       client: client, reserve: 0, visibilityWait: .zero, retry: RetrySchedule(),
       patience: OrgPatience(limit: .seconds(1)) { .now }, remark: { _ in })
     await #expect {

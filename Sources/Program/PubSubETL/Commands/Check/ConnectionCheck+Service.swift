@@ -84,7 +84,7 @@ extension ConnectionCheck {
   static func askSinks(_ configuration: PipelineConfiguration) throws(Failure) -> [String] {
     var lines: [String] = []
     var failures: [RunFailure] = []
-    for sink in configuration.sinks {
+    for case let sink as any ConnectingSink in configuration.sinks {
       do {
         lines += try sink.checkConnection(configuration)
       } catch {

@@ -18,7 +18,7 @@ enum LocalCheck {
     {
       failures.append(failure)
     }
-    failures += configuration.sinks.flatMap { $0.localFailures() }
+    failures += configuration.sinks.flatMap { ($0 as? any LocalSink)?.localFailures() ?? [] }
     // What cannot be used cannot be read either, and one reason is enough.
     if Self.obstacle(to: configuration.checkpoint.directory) != nil { return failures }
     do {

@@ -80,9 +80,7 @@ struct CheckpointSetCommand: AsyncParsableCommand {
         store)
       try databases.checkOrg(document.org)
       try databases.checkLeases(owner)
-      let exportedEpochs = try configuration.sinks.map {
-        try $0.exportedEpoch(ofTopic: self.topic, pipeline: configuration.name)
-      }
+      let exportedEpochs = try configuration.exportedEpochs(ofTopic: self.topic)
       let change = CheckpointChange.set(
         &document, topic: self.topic, resume: self.replayID, start: self.start,
         exportedEpoch: max(

@@ -74,9 +74,7 @@ struct OrgChange {
     if let stored { self.oldOrgs.insert(stored.org) }
     guard !self.oldOrgs.isEmpty else { throw FileCheckpointStore.missing(configuration) }
     for topic in topics {
-      let exported = try configuration.sinks.map {
-        try $0.exportedEpoch(ofTopic: topic, pipeline: configuration.name)
-      }
+      let exported = try configuration.exportedEpochs(ofTopic: topic)
       let known =
         [stored?.topics[topic]].compactMap { $0 }
         + databases.entries.compactMap { $0.positions?[topic] }

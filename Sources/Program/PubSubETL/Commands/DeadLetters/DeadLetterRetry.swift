@@ -100,10 +100,9 @@ final class DeadLetterRetry {
         log: RunLog(
           logger: self.logger, progress: nil, follows: false,
           endpoint: self.configuration.source.org.endpoint.url, clock: self.clock),
-        interruption: Interruption(deadline: nil, clock: self.clock),
-        clock: self.clock)
-      let sinks = self.configuration.sinks.map { $0.runSink(context) }
-      defer { for sink in sinks { sink.close() } }
+        interruption: Interruption(deadline: nil, clock: self.clock), clock: self.clock)
+      let sinks = try OpenSinks(context, states: document.sinks)
+      defer { sinks.close() }
       let decoders = LetterDecoders(session, takesUnsealed: self.takesUnsealed)
       let stores = try self.open(sinks, session, context, document, store)
       // Only now: files that a killed run has left in progress are finished, and letters whose rows
@@ -122,8 +121,8 @@ final class DeadLetterRetry {
   private struct Stores {
     var stages: RunStages
     /// Those whose state the checkpoint holds.
-    var files: [any CheckpointedSink]
-    var databases: [(store: any Store, positions: [String: TopicPosition])]
+    var files: [StagedSink]
+    var databases: [(store: StagedStore, positions: [String: TopicPosition])]
     var checkpointed: CheckpointedStore
     var deadLetters: DeadLetterFile
     var topics: [String: TopicPosition]
@@ -140,29 +139,25 @@ final class DeadLetterRetry {
   }
 
   private func open(
-    _ sinks: [any RunSink], _ session: Session, _ context: SinkContext,
+    _ sinks: OpenSinks, _ session: Session, _ context: SinkContext,
     _ document: CheckpointDocument, _ store: FileCheckpointStore
   ) throws -> Stores {
-    for sink in sinks {
-      for fault in try sink.survey(from: document.sinks[sink.name]) {
-        self.logger.warning("\(fault)")
-      }
-    }
+    for fault in try sinks.survey() { self.logger.warning("\(fault)") }
     try self.checkFiles(sinks, document)
-    for sink in sinks { try sink.connect() }
+    try sinks.connect()
     var positions: [[String: TopicPosition]] = []
-    for sink in sinks {
-      guard case .ownPosition(let keeper) = sink.store else { continue }
-      guard let stored = try keeper.storedPositions(isKnown: true) else {
+    for (settings, keeper) in sinks.keepers {
+      guard let stored = try keeper.storedPositions(isKnown: true, context) else {
         throw RunFailure(
           .lostState,
-          "the database of sink '\(sink.name)' has no position; run the pipeline, and then retry")
+          "the database of sink '\(settings.name)' has no position; run the pipeline, and then retry"
+        )
       }
       positions.append(stored)
     }
-    for sink in sinks { try sink.recover() }
+    try sinks.recover()
     let deadLetters = try context.deadLetters(recoveredFrom: document.deadLetters)
-    let staged = session.assembly.staged(sinks, session.stages)
+    let staged = sinks.staged(session.stages)
     var next = document
     let checkpointed = CheckpointedStore(
       sinks: staged.checkpointed, deadLetters: deadLetters
@@ -178,11 +173,10 @@ final class DeadLetterRetry {
   }
 
   /// Checks what the start of a run checks: with an old checkpoint, files would be written over newer ones.
-  private func checkFiles(_ sinks: [any RunSink], _ document: CheckpointDocument) throws {
+  private func checkFiles(_ sinks: OpenSinks, _ document: CheckpointDocument) throws {
     for (topic, position) in document.topics {
-      let newest = sinks.compactMap { $0.lastExported(ofTopic: topic) }
-        .max { ($0.epoch, $0.ordinal) < ($1.epoch, $1.ordinal) }
-      guard let newest, (position.epoch, position.nextOrdinal) <= (newest.epoch, newest.ordinal)
+      guard let newest = sinks.lastExported(ofTopic: topic),
+        (position.epoch, position.nextOrdinal) <= (newest.epoch, newest.ordinal)
       else { continue }
       throw RunFailure(
         .lostState,
@@ -323,7 +317,7 @@ final class DeadLetterRetry {
   /// A database that has not come so far is going to take the event when it does, and could not tell
   /// it from another.
   private static func check(
-    _ letter: StoredDeadLetter, isBehind positions: [String: TopicPosition], of store: any Store
+    _ letter: StoredDeadLetter, isBehind positions: [String: TopicPosition], of store: StagedStore
   ) throws {
     let place = (letter.letter.epoch, letter.letter.ordinal)
     guard let position = positions[letter.letter.topic],
@@ -338,12 +332,12 @@ final class DeadLetterRetry {
 
   /// - Returns: events that the store has refused.
   private func make(
-    _ store: any Store, durable commit: Commit
+    _ store: StagedStore, durable commit: Commit
   ) async throws -> [RefusedEvent] {
-    try store.seal(isLast: false)
-    let answer = try await self.waiting { try store.prepare(commit) }
-    try await self.waiting { try store.commit() }
-    try store.complete()
+    try store.base.seal(isLast: false)
+    let answer = try await self.waiting { try store.base.prepare(commit) }
+    try await self.waiting { try store.base.commit() }
+    try store.base.complete()
     if case .refused(let events) = answer { return events }
     return []
   }

@@ -122,7 +122,7 @@ final class DryRun {
       sinks: self.sinks(stages, traces), deadLetters: PreviewLetters(traces)
     ) { _, _, _ in try output.show(traces.take()) }
     let runner = try PipelineRunner(
-      source: source, stages: stages.pipeline, stores: [store], stored: [stored],
+      source: source, stages: stages.pipeline, stores: [StagedStore(store)], stored: [stored],
       configuration: configuration, wallClock: { [clock = self.assembly.clock] in clock.wallTime })
     runner.onRetry = { log.retrying(topic: $0, $1, delay: $2) }
     runner.onNote = { log.note($0) }
@@ -227,12 +227,11 @@ final class DryRun {
     return runner
   }
 
-  private func sinks(_ stages: RunStages, _ traces: EventTraces) -> [any CheckpointedSink] {
+  private func sinks(_ stages: RunStages, _ traces: EventTraces) -> [StagedSink] {
     self.configuration.sinks.map { sink in
       let preview = PreviewSink(
-        name: sink.name, sink.linePreview(self.configuration), traces)
-      guard let chain = stages.sinks[sink.name] else { return preview }
-      return Staged(preview, stages: chain)
+        name: sink.name, sink.preview(self.configuration), traces)
+      return StagedSink(preview, stages: stages.sinks[sink.name])
     }
   }
 

@@ -20,8 +20,6 @@ final class PreviewSink: CheckpointedSink {
   func recover(from state: JSONValue?) {}
   func flush(finish: Bool) -> JSONValue { nil }
   func committed() -> Bool { false }
-  var isDue: Bool { false }
-  var pendingByteCount: Int { 0 }
 }
 
 /// Shows the events that would become dead letters.

@@ -33,21 +33,21 @@ struct ColumnInquiry {
 
   /// Notes the columns of copies that are there, and adds what they lack to the reads of this run.
   mutating func ask(
-    _ wanted: inout [Wanted], _ sinks: [any RunSink], _ purpose: RunPurpose, _ logger: Logger
+    _ wanted: inout [Wanted], _ sinks: OpenSinks, _ purpose: RunPurpose, _ logger: Logger
   ) async throws {
     let repairs = self.configuration.repair.mode == .auto
     guard self.configuration.source.snapshot.mode != .never || repairs || purpose.isSnapshot
     else { return }
     var made = 0
-    for (_, store) in Self.stores(of: sinks) { made += try store.repairCallsOfDay() }
+    for store in sinks.copies { made += try store.repairCallsOfDay() }
     var isFirst = true
     for index in wanted.indices.shuffled() {
       let entity = wanted[index].entity
-      var stores: [(name: String, store: any Store, fields: [String])] = []
-      for (name, store) in Self.stores(of: sinks) {
+      var stores: [(store: any CopyStore, fields: [String])] = []
+      for store in sinks.copies {
         let fields = try store.fields(of: entity)
         let isCopied = store.pass(over: entity) != nil
-        if isCopied, !fields.isEmpty { stores.append((name, store, fields)) }
+        if isCopied, !fields.isEmpty { stores.append((store, fields)) }
       }
       guard !stores.isEmpty else { continue }
       var object: ObjectDescription?
@@ -56,7 +56,8 @@ struct ColumnInquiry {
         object = await self.describe(entity, logger)
       }
       self.known.insert(entity)
-      for (name, store, fields) in stores {
+      for (store, fields) in stores {
+        let name = store.name
         let access = object.map { FieldAccess.known(fields, in: $0) } ?? [:]
         let filling = try store.noteAccess(access, of: entity)
         guard !filling.isEmpty, !wanted[index].reads(into: name),
@@ -73,13 +74,13 @@ struct ColumnInquiry {
 
   /// Notes what can be read of objects whose tables do not exist yet.
   mutating func askFirst(
-    _ layouts: [String: RecordLayout], _ sinks: [any RunSink], _ logger: Logger
+    _ layouts: [String: RecordLayout], _ sinks: OpenSinks, _ logger: Logger
   ) async throws {
     for (entity, layout) in layouts where !self.known.contains(entity) {
-      let stores = Self.stores(of: sinks)
+      let stores = sinks.copies
       guard !stores.isEmpty, let object = await self.describe(entity, logger) else { continue }
       let access = FieldAccess.known(layout.fieldNames, in: object)
-      for (_, store) in stores { _ = try store.noteAccess(access, of: entity) }
+      for store in stores { _ = try store.noteAccess(access, of: entity) }
     }
   }
 
@@ -99,13 +100,6 @@ struct ColumnInquiry {
     } catch {
       logger.info("the states of columns of \(entity) were not updated: \(error)")
       return nil
-    }
-  }
-
-  private static func stores(of sinks: [any RunSink]) -> [(name: String, store: any Store)] {
-    sinks.compactMap { sink in
-      guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { return nil }
-      return (sink.name, keeper.durable)
     }
   }
 

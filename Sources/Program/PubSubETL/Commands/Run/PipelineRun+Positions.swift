@@ -6,26 +6,20 @@ import Pipeline
 extension PipelineRun {
   /// Determines and stores the positions of the checkpoint and of each sink that keeps its own.
   func startingPositions(
-    _ document: CheckpointDocument?, _ sinks: [any RunSink]
+    _ document: CheckpointDocument?, _ sinks: OpenSinks, _ context: SinkContext
   ) throws -> [[String: TopicPosition]] {
     let (checkpoint, resetTopics) = try self.positions(document, sinks)
     let topics = self.configuration.source.topics.map(\.name)
-    var keepers: [any PositionKeepingSink] = []
     var found: [StartingPositions.Keeper] = []
-    var checkpointed: [(name: String, start: SinkStart?)] = []
-    for (settings, sink) in zip(self.configuration.sinks, sinks) {
-      guard case .ownPosition(let keeper) = sink.store else {
-        checkpointed.append((settings.name, settings.start))
-        continue
-      }
+    for (settings, keeper) in sinks.keepers {
       let stored = try keeper.storedPositions(
-        isKnown: document?.sinks[settings.name] != nil && !self.options.recovery.acceptReset)
-      if let takeover = keeper.takeover {
+        isKnown: document?.sinks[settings.name] != nil && !self.options.recovery.acceptReset,
+        context)
+      if let takeover = keeper.takeover(by: context.owner) {
         try CheckpointJournal.append(
           self.configuration.statePaths, command: "run --take-over", topic: nil,
           old: takeover.old, new: takeover.new, clock: self.clock)
       }
-      keepers.append(keeper)
       found.append(
         StartingPositions.Keeper(
           name: settings.name, stored: stored.map { $0.filter { topics.contains($0.key) } },
@@ -34,7 +28,8 @@ extension PipelineRun {
     }
     let positions = try StartingPositions(
       topics: topics, checkpoint: checkpoint, resetTopics: resetTopics,
-      knownSinks: document.map { Array($0.sinks.keys) }, checkpointed: checkpointed,
+      knownSinks: document.map { Array($0.sinks.keys) },
+      checkpointed: sinks.checkpointed.map { ($0.settings.name, $0.settings.start) },
       keepers: found, acceptsReset: self.options.recovery.acceptReset)
     for topic in positions.resetTopics.sorted() {
       try CheckpointJournal.append(
@@ -43,7 +38,7 @@ extension PipelineRun {
         clock: self.clock)
     }
     for (index, place) in found.enumerated() where place.stored == nil {
-      try keepers[index].begin(at: positions.keepers[index])
+      try sinks.keepers[index].sink.begin(at: positions.keepers[index], context)
     }
     return [positions.checkpoint] + positions.keepers
   }
@@ -51,17 +46,13 @@ extension PipelineRun {
   /// The stored positions, and the topics whose files an accepted reset keeps. The newest epoch of
   /// these files is their position.
   private func positions(
-    _ document: CheckpointDocument?, _ sinks: [any RunSink]
+    _ document: CheckpointDocument?, _ sinks: OpenSinks
   ) throws -> ([String: TopicPosition], reset: Set<String>) {
     var positions: [String: TopicPosition] = [:]
     var reset: Set<String> = []
     for topic in self.configuration.source.topics {
       positions[topic.name] = document?.topics[topic.name]
-      let exported = sinks.compactMap { $0.lastExported(ofTopic: topic.name) }
-      let newest = exported.max {
-        ($0.epoch, $0.ordinal) < ($1.epoch, $1.ordinal)
-      }
-      guard let newest else { continue }
+      guard let newest = sinks.lastExported(ofTopic: topic.name) else { continue }
       if let known = positions[topic.name],
         (known.epoch, known.nextOrdinal) > (newest.epoch, newest.ordinal)
       {

@@ -4,7 +4,7 @@ import PubSubSource
 import SchemaStore
 
 extension PipelineRun {
-  func fill(statistics: RunStatistics, sinks: [any RunSink]) {
+  func fill(statistics: RunStatistics, sinks: OpenSinks) {
     self.report.topics = statistics.topics.map { topic in
       var entry = RunReport.Topic(topic: topic.name)
       let committed = topic.committed
@@ -23,7 +23,7 @@ extension PipelineRun {
       entry.refusal = topic.refusal?.description
       return entry
     }
-    self.report.sinks = sinks.map { $0.reportEntry(statistics) }
+    self.report.sinks = sinks.reportEntries
     self.report.deadLetters = Int64(statistics.deadLetters)
     for topic in statistics.topics {
       self.attend(to: topic)

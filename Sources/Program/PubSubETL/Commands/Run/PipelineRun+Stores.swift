@@ -6,17 +6,17 @@ import SalesforceAuth
 
 /// The sinks of a run, recovered, with the stores that take the rows.
 struct RunStores {
-  let sinks: [any RunSink]
+  let sinks: OpenSinks
   /// The checkpoint with the sinks whose state it holds, and the dead letters.
   let checkpointed: CheckpointedStore
-  let databases: [any Store]
+  let databases: [StagedStore]
   /// Where each store begins, in the order of `all`.
   let positions: [[String: TopicPosition]]
   let checkpoints: CheckpointPace
 
-  var all: [any Store] { [self.checkpointed] + self.databases }
+  var all: [StagedStore] { [StagedStore(self.checkpointed)] + self.databases }
 
-  func close() { for sink in self.sinks { sink.close() } }
+  func close() { self.sinks.close() }
 }
 
 extension PipelineRun {
@@ -32,21 +32,21 @@ extension PipelineRun {
       configuration: self.configuration, org: session.org, options: self.options,
       owner: try session.assembly.owner(store), retry: session.retry, logger: self.logger,
       log: self.log, interruption: self.interruption, clock: self.clock)
-    let sinks = self.configuration.sinks.map { $0.runSink(context) }
+    let sinks = try OpenSinks(context, states: succession?.states ?? [:])
     do {
-      let faults = try sinks.flatMap { try $0.survey(from: succession?.states[$0.name]) }
-      if document == nil { for sink in sinks { try sink.checkIsNew() } }
+      let faults = try sinks.survey()
+      if document == nil { try sinks.checkAreNew() }
       try self.noteAccepted(faults)
-      for sink in sinks { try sink.connect() }
-      let positions = try self.startingPositions(document, sinks)
-      for sink in sinks { try sink.recover() }
+      try sinks.connect()
+      let positions = try self.startingPositions(document, sinks, context)
+      try sinks.recover()
       let deadLetters = try context.deadLetters(recoveredFrom: document?.deadLetters)
       let removed = try SinkRegistry.finishRemoved(
         succession, pipeline: self.configuration.name, org: session.org, clock: self.clock
       ) { self.logger.log(level: $0, "\($1)") }
       let checkpoints = CheckpointPace(
         store, isNeeded: self.configuration.needsCheckpoint, clock: self.clock)
-      let staged = session.assembly.staged(sinks, session.stages)
+      let staged = sinks.staged(session.stages)
       let checkpointed = CheckpointedStore(
         sinks: staged.checkpointed, deadLetters: deadLetters,
         save: self.saving(in: checkpoints, session, document, sinks, removed))
@@ -54,7 +54,7 @@ extension PipelineRun {
         sinks: sinks, checkpointed: checkpointed, databases: staged.stores, positions: positions,
         checkpoints: checkpoints)
     } catch {
-      for sink in sinks { sink.close() }
+      sinks.close()
       throw error
     }
   }
@@ -62,7 +62,7 @@ extension PipelineRun {
   /// Makes and stores the checkpoints of this run.
   private func saving(
     in checkpoints: CheckpointPace, _ session: Session, _ document: CheckpointDocument?,
-    _ sinks: [any RunSink], _ removed: [String: RemovedSink]
+    _ sinks: OpenSinks, _ removed: [String: RemovedSink]
   ) -> CheckpointedStore.Save {
     let (name, stages) = (self.configuration.name, session.stages)
     let matched = document?.matchedColumns ?? [:]
@@ -71,9 +71,8 @@ extension PipelineRun {
     let ownTopics = Set(self.configuration.source.topics.map(\.name))
     let otherTopics = document?.topics.filter { !ownTopics.contains($0.key) } ?? [:]
     var positionStates: [String: SinkState] = [:]
-    for sink in sinks {
-      guard case .ownPosition(let keeper) = sink.store else { continue }
-      positionStates[sink.name] = keeper.checkpointState
+    for (settings, sink) in sinks.keepers {
+      positionStates[settings.name] = sink.checkpointState
     }
     return { topics, states, letters in
       var next = CheckpointDocument(

@@ -230,7 +230,7 @@ final class PipelineRun {
       logger: self.logger, wake: wake, onRetry: self.schemasFailed)
   }
 
-  private func show(_ runner: PipelineRunner<some Source>, _ sinks: [any RunSink]) {
+  private func show(_ runner: PipelineRunner<some Source>, _ sinks: OpenSinks) {
     runner.onRetry = { [log] in log.retrying(topic: $0, $1, delay: $2) }
     runner.onWaiting = { [log] in log.waiting(topic: $0, $1) }
     runner.onNote = { [log] in log.note($0) }

@@ -224,7 +224,7 @@ final class RunLog {
   }
 
   /// Called after each response; does almost nothing unless there is output.
-  func progressed(_ statistics: RunStatistics, sinks: [any RunSink]) {
+  func progressed(_ statistics: RunStatistics, sinks: OpenSinks) {
     if self.progress != nil {
       self.take(statistics, sinks: sinks)
       self.draw()
@@ -236,10 +236,11 @@ final class RunLog {
     self.summarize(statistics)
   }
 
-  private func take(_ statistics: RunStatistics, sinks: [any RunSink]) {
+  private func take(_ statistics: RunStatistics, sinks: OpenSinks) {
     self.snapshot.events = Int64(statistics.exported)
-    self.snapshot.bytes = Int64(sinks.reduce(0) { $0 + $1.output.byteCount })
-    self.snapshot.files = sinks.reduce(0) { $0 + $1.output.fileCount }
+    let output = sinks.output
+    self.snapshot.bytes = Int64(output.byteCount)
+    self.snapshot.files = output.fileCount
     self.snapshot.newestCommit = statistics.newestCommit
     self.snapshot.records = self.records(statistics.reads)
     self.snapshot.recordsRead = statistics.reads.rows + statistics.reads.repaired
@@ -309,7 +310,7 @@ final class RunLog {
   // MARK: End
 
   /// - Parameter sinks: the sinks of a run that has reached its streams.
-  func ended(_ statistics: RunStatistics, sinks: [any RunSink]) {
+  func ended(_ statistics: RunStatistics, sinks: OpenSinks) {
     self.take(statistics, sinks: sinks)
     if self.logger.logLevel <= .info { self.summarize(statistics) }
   }

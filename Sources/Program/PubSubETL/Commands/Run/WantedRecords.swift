@@ -42,14 +42,14 @@ struct Wanted {
   }
 
   mutating func add(
-    _ sink: String, _ keeper: any PositionKeepingSink, _ configuration: PipelineConfiguration,
-    _ purpose: RunPurpose, follows: Bool
+    _ store: any CopyStore, _ configuration: PipelineConfiguration, _ purpose: RunPurpose,
+    follows: Bool
   ) throws {
-    let store = keeper.durable
+    let sink = store.name
     let pass = store.pass(over: self.entity)
     let repairs = configuration.repair.mode == .auto
     let mode = configuration.source.snapshot.mode
-    let isInitial = mode == .initial || mode == nil && keeper.beganWithReads
+    let isInitial = mode == .initial || mode == nil && store.beganWithReads
     let isUnfinished = pass.map { $0.state != .complete } ?? false
     if purpose.isSnapshot {
       self.anew.insert(sink)
@@ -70,7 +70,7 @@ extension Wanted {
   /// By default, files get only changes, because every read makes them grow.
   mutating func add(
     _ files: CheckpointedStore, _ configuration: PipelineConfiguration, _ purpose: RunPurpose
-  ) {
+  ) throws {
     // The progress of a pass with a condition is not stored, so its rows could be in files more
     // than once.
     if purpose.isSnapshot {
@@ -80,7 +80,7 @@ extension Wanted {
     let mode = configuration.source.snapshot.mode
     let pass = files.pass(over: self.entity)
     let isUnfinished = pass.map { $0.state != .complete } ?? false
-    if files.awaitsReads(of: self.entity) || mode == .initial && pass == nil
+    if try files.needsPass(over: self.entity, topic: self.topic) || mode == .initial && pass == nil
       || isUnfinished && mode != .never
     {
       self.initial.insert(files.name)

@@ -20,7 +20,7 @@ struct SnapshotRun {
   ///   - follows: the run continues until it is stopped, so attempts have no limit.
   /// - Returns: nil if there is nothing to read.
   static func make(
-    _ session: Session, sinks: [any RunSink], files: CheckpointedStore, purpose: RunPurpose,
+    _ session: Session, sinks: OpenSinks, files: CheckpointedStore, purpose: RunPurpose,
     follows: Bool, logger: Logger, wake: @escaping @Sendable () -> Void,
     onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> SnapshotRun? {
@@ -29,20 +29,19 @@ struct SnapshotRun {
     let client = session.connection.makeRESTClient()
     for (entity, topic) in source.snapshotObjects {
       var object = Wanted(entity: entity, topic: topic)
-      for sink in sinks {
-        guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { continue }
-        try object.add(
-          sink.name, keeper, configuration, purpose, follows: follows)
+      for store in sinks.copies {
+        try object.add(store, configuration, purpose, follows: follows)
       }
-      if sinks.contains(where: \.takesCheckpointedReads) {
-        object.add(files, configuration, purpose)
+      if sinks.checkpointed.contains(where: { $0.sink is any RecordReceiver }) {
+        try object.add(files, configuration, purpose)
       }
       wanted.append(object)
     }
     var columns = ColumnInquiry(configuration, client, session.stages)
     try await columns.ask(&wanted, sinks, purpose, logger)
     wanted.removeAll(where: \.isEmpty)
-    if source.snapshot.mode == nil, !purpose.isSnapshot, Self.isUpgrade(sinks) {
+    if source.snapshot.mode == nil, !purpose.isSnapshot, !sinks.copies.allSatisfy(\.beganWithReads)
+    {
       logger.notice(
         """
         records from before the first event are not read into tables that were there already; \
@@ -71,13 +70,12 @@ struct SnapshotRun {
     if let condition = purpose.condition {
       for object in objects { try await client.check(condition, on: object.entity) }
     }
-    for sink in sinks {
-      guard case .ownPosition(let keeper) = sink.store else { continue }
+    for store in sinks.copies {
       for object in objects
-      where try object.initial.contains(sink.name)
-        && session.stages.bringsRows(of: object.layout, to: sink.name)
+      where try object.initial.contains(store.name)
+        && session.stages.bringsRows(of: object.layout, to: store.name)
       {
-        try keeper.durable.awaitReads(of: object.entity)
+        try store.awaitReads(of: object.entity)
       }
     }
     var options = SnapshotReader.Options()
@@ -85,10 +83,7 @@ struct SnapshotRun {
     options.retry = session.retry
     options.reserve = Double(configuration.repair.reserve) / 100
     options.maxRepairCalls = configuration.repair.maxCalls
-    for sink in sinks {
-      guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { continue }
-      options.repairCallsMade += try keeper.durable.repairCallsOfDay()
-    }
+    for store in sinks.copies { options.repairCallsMade += try store.repairCallsOfDay() }
     return SnapshotRun(
       reader: SnapshotReader(objects, client: client, options: options, wake: wake),
       client: client)
@@ -129,14 +124,6 @@ extension SnapshotRun {
     }
     return lines
   }
-
-  /// Whether a sink existed before records could be read into it, and has none.
-  private static func isUpgrade(_ sinks: [any RunSink]) -> Bool {
-    sinks.contains { sink in
-      guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { return false }
-      return !keeper.beganWithReads
-    }
-  }
 }
 
 extension RESTClient {
@@ -156,12 +143,5 @@ extension RESTClient {
       case .retry, .split, .gone, .unsupportedByBulk, .tooWide: return
       }
     }
-  }
-}
-
-extension RunSink {
-  fileprivate var takesCheckpointedReads: Bool {
-    guard case .checkpointed(let sink) = self.store else { return false }
-    return sink.takesReads
   }
 }

@@ -36,7 +36,7 @@ extension PipelineStatus {
         configuration: configuration, checkpoint: document,
         positions: Dictionary(
           status.topics.compactMap { topic in topic.position.map { (topic.name, $0) } },
-          uniquingKeysWith: { first, _ in first }), verifies: verifies))
+          uniquingKeysWith: { first, _ in first }), verifies: verifies, now: now))
     status.judge(maxAge: maxAge, journalAt: Self.modificationTime(of: paths.journal))
     return status
   }
@@ -57,7 +57,7 @@ extension PipelineStatus {
     if !reading.configuration.needsCheckpoint { self.takeOwnPositions() }
   }
 
-  private mutating func take(_ sink: any SinkStatus) {
+  private mutating func take(_ sink: SinkStatus) {
     self.sinks.append(sink)
     for index in self.topics.indices {
       guard let time = sink.newestCommitTimes[self.topics[index].name] else { continue }

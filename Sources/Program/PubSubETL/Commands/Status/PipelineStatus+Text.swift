@@ -31,7 +31,7 @@ extension PipelineStatus {
     }
     for sink in self.sinks {
       lines.append(("sink", "\(sink.name): \(sink.summary)"))
-      lines += sink.lines(self).map { ("", $0) }
+      lines += sink.lines.map { ("", $0) }
     }
     for (index, line) in self.deadLetters.lines.enumerated() {
       lines.append((index == 0 ? "dead letters" : "", line))
@@ -128,8 +128,13 @@ extension PipelineStatus {
     return lines
   }
 
-  func moment(_ milliseconds: Int64) -> String {
+  private func moment(_ milliseconds: Int64) -> String {
+    Self.moment(milliseconds, now: self.now)
+  }
+
+  /// The time with its age.
+  static func moment(_ milliseconds: Int64, now: Int64) -> String {
     "\(UTCTime.timestamp(milliseconds: milliseconds)) "
-      + "(\(ProgressLine.age(milliseconds: max(0, self.now - milliseconds))) ago)"
+      + "(\(ProgressLine.age(milliseconds: max(0, now - milliseconds))) ago)"
   }
 }

@@ -48,7 +48,7 @@ struct PipelineStatus {
   /// When the checkpoint was stored, in milliseconds since 1970; nil without one.
   var savedAt: Int64?
   var topics: [Topic] = []
-  var sinks: [any SinkStatus] = []
+  var sinks: [SinkStatus] = []
   var deadLetters: DeadLetterStatus
   var lastRun: LastRun?
   /// What the run in progress waits for.
@@ -135,7 +135,12 @@ extension PipelineStatus {
     let isCommitted = self.savedAt != nil
     let keepers = self.sinks.filter { $0.ownPosition != nil }
     let others = self.sinks.filter { $0.ownPosition == nil }
-    for sink in keepers + others { self.problems += sink.problems(isCommitted: isCommitted) }
+    for sink in keepers + others {
+      if isCommitted, let own = sink.ownPosition, own.stored == nil, !own.isUnknown {
+        self.problems += [own.problemIfLost].compactMap { $0 }
+      }
+      self.problems += sink.problems
+    }
     self.problems += self.deadLetters.problems
   }
 

@@ -42,7 +42,7 @@ struct PipelineTestRun {
     let stages = RunStages(
       self.configuration, org: self.org, classification: self.classification)
     let own = stages.chain(of: sink)
-    let preview = sink.linePreview(self.configuration)
+    let preview = sink.preview(self.configuration)
     var decoders: [DecoderKey: AvroEventDecoder] = [:]
     var lines: [JSONValue] = []
     var letters: [ExpectedLetter] = []

@@ -24,6 +24,8 @@ struct ObjectVerification {
   let depth: Depth
   /// The pipeline's stages.
   let stages: StageChain
+  /// The sink's stages, which records pass as events do.
+  let own: StageChain
   let verification: any CopyVerification
   let visibilityWait: Duration
   private let reader: SnapshotReader
@@ -50,7 +52,8 @@ struct ObjectVerification {
   ///   - patience: for how long to wait for records.
   init(
     _ object: ReadObject, _ depth: Depth, listed: @escaping @Sendable (Column) -> Bool,
-    stages: StageChain, _ verification: any CopyVerification, client: RESTClient, reserve: Int,
+    stages: StageChain, _ own: StageChain, _ verification: any CopyVerification, client: RESTClient,
+    reserve: Int,
     visibilityWait: Duration, retry: RetrySchedule, patience: OrgPatience,
     remark: @escaping (String) -> Void
   ) {
@@ -59,6 +62,7 @@ struct ObjectVerification {
     self.entity = object.entity
     self.depth = depth
     self.stages = stages
+    self.own = own
     self.verification = verification
     self.visibilityWait = visibilityWait
     self.patience = patience
@@ -125,8 +129,8 @@ struct ObjectVerification {
       case .records(_, let batch, let pass):
         try note(pass)
         count += batch.events.count
-        let refused = try self.apply(batch)
-        try self.verification.take(batch, omitted: refused)
+        let omitted = try self.apply(batch)
+        try self.verification.take(batch, omitted: omitted, of: .all)
         self.reader.recycle(batch)
       case .progress(_, let pass):
         try note(pass)
@@ -137,7 +141,8 @@ struct ObjectVerification {
         count += 1
         let empty = RecordBatch(layout: self.layout)
         _ = try self.apply(empty)
-        try self.verification.take(empty, omitted: [OmittedRecord(.unreadable, record)])
+        try self.verification.take(
+          empty, omitted: [OmittedRecord(.unreadable, record)], of: .all)
       case .found, .notAsked, .retrying, .waiting, .underWay, .failed: continue
       }
     }
@@ -149,7 +154,7 @@ struct ObjectVerification {
       let ids = Array(rest.prefix(RESTClient.maxRetrievedRecords))
       rest = rest.dropFirst(ids.count)
       let read = try await self.read(ids)
-      try self.verification.takeSample(read.batch, omitted: read.omitted)
+      try self.verification.take(read.batch, omitted: read.omitted, of: .sample)
     }
   }
 
@@ -167,17 +172,18 @@ struct ObjectVerification {
               + "(\(round) of \(Self.rounds))")
         }
         try await self.clock.sleep(for: self.visibilityWait)
-        try self.verification.lookAgain()
+        try (self.verification as? any StaleVerification)?.lookAgain()
       }
       last = end
       let read = try await self.read(ids)
-      try self.verification.takeAgain(
-        read.batch, asked: ids, missing: read.missing, omitted: read.omitted, round: round)
+      try self.verification.take(
+        read.batch, omitted: read.omitted,
+        of: .again(asked: ids, missing: read.missing, round: round))
     }
   }
 
   private struct Answer {
-    /// After the stages of the pipeline.
+    /// After all stages.
     var batch: RecordBatch
     var missing: [String]
     var omitted: [OmittedRecord]
@@ -198,12 +204,15 @@ struct ObjectVerification {
     }
   }
 
-  /// Passes a batch through the stages of the pipeline.
+  /// Passes a batch through all stages.
   ///
-  /// - Returns: the records that they refuse.
+  /// - Returns: the records without a row: those that stages refuse, and those that they have left
+  ///   out.
   private func apply(_ batch: RecordBatch) throws -> [OmittedRecord] {
     try self.stages.apply(to: batch)
-    return self.stages.takeUnreadable().map { OmittedRecord(.refused, $0) }
+    try self.own.apply(to: batch)
+    let refused = self.stages.takeUnreadable() + self.own.takeUnreadable()
+    return refused.map { OmittedRecord(.refused, $0) } + batch.leftOutRecords
   }
 
   /// The reader's next signal; throws what ends a reading.

@@ -122,14 +122,15 @@ struct VerifyRun {
     object.reads = { !calculated.contains($0.name) || isDeciding($0) }
     entry.comparesStamps = self.request.depth != .full && !scope.hasChangeField
     let verification = try sink.verification(
-      of: try stages.pipeline.layout(for: object.layout), through: own,
+      of: try own.layout(for: stages.pipeline.layout(for: object.layout)),
       CopyScope(
         horizon: entry.horizon, excluded: calculated, unread: Set(entry.unread.map(\.name)),
         comparesStamps: entry.comparesStamps),
       self.configuration)
     let retry = self.configuration.retry.schedule(follows: false)
     var comparison = ObjectVerification(
-      object, self.request.depth, listed: scope.isListed, stages: stages.pipeline, verification,
+      object, self.request.depth, listed: scope.isListed, stages: stages.pipeline, own,
+      verification,
       client: client, reserve: self.configuration.repair.reserve,
       visibilityWait: self.configuration.source.snapshot.visibilityWait, retry: retry,
       patience: OrgPatience(limit: retry.giveUpAfter.map { max($0, OrgPatience.minLimit) }) {
@@ -142,7 +143,7 @@ struct VerifyRun {
     entry.findings.takeBack(undecidable: scope.undecidable)
     guard self.request.repairs, entry.findings.verdict == .drift else { return }
     if let obstacle = sink.repairObstacle { return self.remark(obstacle) }
-    try verification.noteForRepair()
+    try (verification as? any RepairingVerification)?.noteForRepair()
   }
 
   private var marginMilliseconds: Int64 {

@@ -44,37 +44,33 @@ extension FilesSettings: VerifyingSink {
   }
 
   func verification(
-    of layout: RecordLayout, through stages: StageChain, _ scope: CopyScope,
-    _ configuration: PipelineConfiguration
+    of layout: RecordLayout, _ scope: CopyScope, _ configuration: PipelineConfiguration
   ) throws -> any CopyVerification {
-    let output = try stages.layout(for: layout)
     let (paths, name) = (configuration.statePaths, self.name)
     // The checkpoint is read before the manifest: a file that is finished in between is then in
     // both.
     let subject = FilesVerification.Subject(
-      directory: self.directory, pipeline: configuration.name, topic: output.topic,
+      directory: self.directory, pipeline: configuration.name, topic: layout.topic,
       org: try FileCheckpointStore.peek(paths)?.org ?? "", int64AsStrings: self.int64 == .string,
       state: { try FileCheckpointStore.peek(paths)?.sinks[name]?.json })
-    return StagedVerification(
-      try FilesVerification(
-        of: subject, layout: output, horizon: scope.horizon, excluding: scope.excluded,
-        unread: scope.unread, comparesStamps: scope.comparesStamps,
-        scratch: ScratchFiles(directory: paths.directory)),
-      stages: stages)
+    return try FilesVerification(
+      of: subject, layout: layout, horizon: scope.horizon, excluding: scope.excluded,
+      unread: scope.unread, comparesStamps: scope.comparesStamps,
+      scratch: ScratchFiles(directory: paths.directory))
   }
 }
 
-extension FilesVerification: CopyVerification {
+extension FilesVerification: StaleVerification {
+  func take(_ batch: RecordBatch, omitted: [OmittedRecord], of reading: CopyReading) throws {
+    switch reading {
+    case .all: try self.take(batch, omitted: omitted)
+    case .sample: try self.takeSample(batch, omitted: omitted)
+    case .again(_, let missing, _):
+      try self.takeAgain(batch, missing: missing, omitted: omitted)
+    }
+  }
+
   func candidates(inRound round: Int, after id: String, limit: Int) throws -> [String] {
     try self.candidates(beginsRound: id.isEmpty, limit: limit)
   }
-
-  func takeAgain(
-    _ batch: RecordBatch, asked: [String], missing: [String], omitted: [OmittedRecord], round: Int
-  ) throws {
-    try self.takeAgain(batch, missing: missing, omitted: omitted)
-  }
-
-  /// Nothing in files is read again singly: see `repairObstacle`.
-  func noteForRepair() throws {}
 }

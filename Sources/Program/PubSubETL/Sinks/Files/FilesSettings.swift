@@ -14,13 +14,12 @@ struct FilesSettings: ConfiguredSink, Equatable {
 
   static let type = "files"
 
-  var name = "files"
+  var common = SinkKeys(name: FilesSettings.type)
   /// Absolute.
   var directory = ""
   /// The level of zstd, 1…19.
   var compressionLevel = 1
   var int64 = Int64Form.number
-  var start: SinkStart?
   /// Bytes of a finished file, compressed.
   var rotateBytes = 128 << 20
   var rotateEvents = 1_000_000
@@ -30,7 +29,6 @@ struct FilesSettings: ConfiguredSink, Equatable {
   var whenMissing = FileSinkConfiguration.MissingPolicy.fail
   private var fileMode: UInt32?
   private var groupID: UInt32?
-  var stages: [StageConfiguration] = []
 
   static let schemaDescription = "Writes zstd-compressed NDJSON files."
   static let int64Text =
@@ -98,13 +96,32 @@ struct FilesSettings: ConfiguredSink, Equatable {
   }
 
   var place: String { self.directory }
-  var takesReads: Bool { true }
 
   var summary: String {
     let stages = self.stages.typeNames
     return "\(stages.isEmpty ? "" : stages + " to ")files in \(self.directory)"
   }
 
+  func status(_ reading: SinkStatusReading) throws -> SinkStatus {
+    try FilesStatus(self, reading).status(now: reading.now)
+  }
+
+  func open(_ context: SinkContext) -> FileSink {
+    var configuration = FileSinkConfiguration(
+      name: self.name, directory: self.directory, compressionLevel: self.compressionLevel,
+      rotation: FileSinkConfiguration.Rotation(
+        maxByteCount: self.rotateBytes, maxEventCount: self.rotateEvents,
+        maxAge: self.rotateAge, maxIdle: self.rotateIdle),
+      pipeline: context.configuration.name, org: context.org,
+      int64AsStrings: self.int64 == .string,
+      acceptsReset: context.options.recovery.acceptReset, whenMissing: self.whenMissing,
+      acceptsMissing: context.options.recovery.acceptMissing, permissions: self.permissions)
+    configuration.clock = context.clock
+    return FileSink(configuration)
+  }
+}
+
+extension FilesSettings: ExclusiveSink, LocalSink {
   func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? {
     guard let other = other as? Self, Self.isSame(other.directory, self.directory) else {
       return nil
@@ -140,22 +157,18 @@ struct FilesSettings: ConfiguredSink, Equatable {
     }
     return epoch
   }
+}
 
-  func status(_ reading: SinkStatusReading) throws -> any SinkStatus {
-    try FilesStatus(self, reading)
-  }
-
+extension FilesSettings: RemovableSink, PreviewingSink, FailingSink {
   static func status(
     removed name: String, _ kept: RemovedSink, _ reading: SinkStatusReading
-  ) throws -> (any SinkStatus)? {
-    try FilesStatus(removed: name, kept, reading)
+  ) throws -> SinkStatus? {
+    try FilesStatus(removed: name, kept, reading)?.status(now: reading.now)
   }
 
   func linePreview(_ configuration: PipelineConfiguration) -> any LinePreview {
     NDJSONPreview(NDJSONOptions(int64AsStrings: self.int64 == .string))
   }
-
-  func runSink(_ context: SinkContext) -> any RunSink { FilesRun(self, context) }
 
   static func finishRemoved(
     _ succession: SinkSuccession, pipeline: String, org: String, clock: ProcessClock,
@@ -165,7 +178,7 @@ struct FilesSettings: ConfiguredSink, Equatable {
   }
 
   static func failure(_ error: any Error) -> RunFailure? {
-    guard let error = error as? FileSinkError else { return nil }
+    guard let error = FileSinkError(telling: error) else { return nil }
     let reason: EndReason =
       switch error.code {
       case .io: .sinkIO

@@ -6,7 +6,7 @@ import Pipeline
 import RESTSource
 
 /// How a files sink stands, by its manifest and directory.
-struct FilesStatus: SinkStatus {
+struct FilesStatus {
   var name: String
   /// Absolute.
   var directory: String
@@ -98,10 +98,17 @@ struct FilesStatus: SinkStatus {
     }
   }
 
-  var isRemoved: Bool { self.removedAt != nil }
-  var hasOutput: Bool { self.files > 0 }
+  /// - Parameter now: milliseconds since 1970.
+  func status(now: Int64) -> SinkStatus {
+    SinkStatus(
+      name: self.name, isRemoved: self.isRemoved, hasOutput: self.files > 0,
+      newestCommitTimes: self.newestCommitTimes, problems: self.problems, remark: self.remark,
+      summary: "files in \(self.directory)", lines: self.lines(now: now), json: self.json)
+  }
 
-  func problems(isCommitted: Bool) -> [PipelineStatus.Problem] {
+  private var isRemoved: Bool { self.removedAt != nil }
+
+  private var problems: [PipelineStatus.Problem] {
     self.output.faults.map { fault in
       PipelineStatus.Problem(
         .data, self.output.isElsewhere ? "other_directory" : "lost_output",
@@ -127,9 +134,7 @@ struct FilesStatus: SinkStatus {
     ]
   }
 
-  var summary: String { "files in \(self.directory)" }
-
-  func lines(_ status: PipelineStatus) -> [String] {
+  private func lines(now: Int64) -> [String] {
     var lines = [
       "\(Phrase.count(Int(self.events), "event"))"
         + (self.records > 0 ? ", \(Phrase.count(Int(self.records), "record")) read" : "")
@@ -146,7 +151,8 @@ struct FilesStatus: SinkStatus {
     }
     if let verification = self.verification { lines.append(verification.line) }
     if let removedAt = self.removedAt {
-      lines.append("removed \(status.moment(removedAt)), its position is kept for 72 h:")
+      lines.append(
+        "removed \(PipelineStatus.moment(removedAt, now: now)), its position is kept for 72 h:")
       for (topic, position) in self.positions.sorted(by: { $0.key < $1.key }) {
         lines.append(
           "\(topic): \(PipelineStatus.lines(position).joined(separator: ", "))")
@@ -191,7 +197,7 @@ struct FilesStatus: SinkStatus {
     return text
   }
 
-  var remark: String? {
+  private var remark: String? {
     let passes = self.passes.values.sorted { $0.entity < $1.entity }
     let unfinished = passes.filter { $0.finishedAt == nil }.map(\.entity)
     var reasons: [String] = []
@@ -238,7 +244,7 @@ struct FilesStatus: SinkStatus {
     return counts
   }
 
-  var json: JSONValue {
+  private var json: JSONValue {
     [
       "name": .string(self.name), "type": .string(FilesSettings.type),
       "directory": .string(self.directory),

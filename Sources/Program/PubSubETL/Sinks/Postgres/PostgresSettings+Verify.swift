@@ -9,6 +9,8 @@ extension PostgresSettings: VerifyingSink {
     return "sink '\(self.name)' has mode history, so there are no current rows to compare"
   }
 
+  var repairObstacle: String? { nil }
+
   func copyStates(_ configuration: PipelineConfiguration) throws -> CopyStates {
     let table = try CheckpointTable(
       pipeline: configuration.name, sink: self.name, self.sink(of: configuration))
@@ -37,15 +39,13 @@ extension PostgresSettings: VerifyingSink {
   }
 
   func verification(
-    of layout: RecordLayout, through stages: StageChain, _ scope: CopyScope,
-    _ configuration: PipelineConfiguration
+    of layout: RecordLayout, _ scope: CopyScope, _ configuration: PipelineConfiguration
   ) throws -> any CopyVerification {
-    let output = try stages.layout(for: layout)
     let connection = try PostgresConnection(self.sink.connection.prompt)
     let catalog = TableCatalog(self.sink(of: configuration), feeder: nil)
     let found = try self.sink.explaining {
       try connection.quickly {
-        try catalog.verifiedTable(for: output, excluding: scope.excluded, over: connection)
+        try catalog.verifiedTable(for: layout, excluding: scope.excluded, over: connection)
       }
     }
     guard let table = found else {
@@ -53,12 +53,19 @@ extension PostgresSettings: VerifyingSink {
         .lostTable,
         "sink '\(self.name)' has no current table of \(layout.entity); the next run makes it")
     }
-    return StagedVerification(
-      try TableVerification(
-        table, layout: output, horizon: scope.horizon, comparesStamps: scope.comparesStamps,
-        over: connection),
-      stages: stages)
+    return try TableVerification(
+      table, layout: layout, horizon: scope.horizon, comparesStamps: scope.comparesStamps,
+      over: connection)
   }
 }
 
-extension TableVerification: CopyVerification {}
+extension TableVerification: RepairingVerification {
+  func take(_ batch: RecordBatch, omitted: [OmittedRecord], of reading: CopyReading) throws {
+    switch reading {
+    case .all: try self.take(batch, omitted: omitted)
+    case .sample: try self.takeSample(batch, omitted: omitted)
+    case .again(let asked, let missing, let round):
+      try self.takeAgain(batch, asked: asked, missing: missing, omitted: omitted, round: round)
+    }
+  }
+}

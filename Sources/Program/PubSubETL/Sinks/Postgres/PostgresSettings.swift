@@ -6,16 +6,9 @@ import PostgresSink
 /// `{"type": "postgres"}`: tables with the present state of each record and with every change.
 struct PostgresSettings: ConfiguredSink, Equatable {
   static let type = "postgres"
-  static let secretVariables = ["PGPASSWORD", "PGSSLPASSWORD"]
 
-  static func passwords(in url: String) -> [String] {
-    PostgresConnectionConfiguration.passwords(in: url)
-  }
-
-  var name = "postgres"
-  var start: SinkStart?
+  var common = SinkKeys(name: PostgresSettings.type)
   var sink = PostgresSinkConfiguration(connection: PostgresConnectionConfiguration(url: ""))
-  var stages: [StageConfiguration] = []
 
   /// The sink as a pipeline uses it.
   func sink(of pipeline: PipelineConfiguration) -> PostgresSinkConfiguration {
@@ -28,10 +21,17 @@ struct PostgresSettings: ConfiguredSink, Equatable {
   }
 
   var place: String { "postgres:\(self.sink.schema)" }
-  var keepsPosition: Bool { true }
-  var takesReads: Bool { true }
-  var repairsRecords: Bool { self.sink.mode != .history }
 
+  var summary: String {
+    "PostgreSQL, schema \(self.sink.schema), mode \(self.sink.mode.rawValue)"
+  }
+
+  func status(_ reading: SinkStatusReading) -> SinkStatus {
+    PostgresStatus(self, reading).status(now: reading.now)
+  }
+}
+
+extension PostgresSettings: BulkSink, ColumnNamingSink, RepairableSink, PreviewingSink {
   /// A transaction of a database costs more than a flush of a file, and the more changes of a
   /// record it holds the fewer rows it writes.
   static let commitMaxEvents = 10_000
@@ -40,10 +40,14 @@ struct PostgresSettings: ConfiguredSink, Equatable {
     self.sink.columnTypes.isEmpty ? nil : ColumnTypeNames(self.sink)
   }
 
-  var summary: String {
-    "PostgreSQL, schema \(self.sink.schema), mode \(self.sink.mode.rawValue)"
-  }
+  var hasCurrentRows: Bool { self.sink.mode != .history }
 
+  func linePreview(_ configuration: PipelineConfiguration) -> any LinePreview {
+    PostgresPreview(self.sink(of: configuration))
+  }
+}
+
+extension PostgresSettings: ExclusiveSink, TopicLimitedSink {
   func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? {
     guard let other = other as? Self, other.sink.sharesTables(self.sink) else { return nil }
     return (
@@ -61,6 +65,14 @@ struct PostgresSettings: ConfiguredSink, Equatable {
     return "\(TopicName.allChanges) includes the events of \(twice.name), so a database would have "
       + "each of them twice; remove one of the two topics"
   }
+}
+
+extension PostgresSettings: ConnectingSink {
+  static let secretVariables = ["PGPASSWORD", "PGSSLPASSWORD"]
+
+  static func passwords(in url: String) -> [String] {
+    PostgresConnectionConfiguration.passwords(in: url)
+  }
 
   var securityWarnings: [String] {
     guard let host = self.sink.connection.unprotectedHost else { return [] }
@@ -71,15 +83,9 @@ struct PostgresSettings: ConfiguredSink, Equatable {
         + "such as sslmode=require"
     ]
   }
+}
 
-  func status(_ reading: SinkStatusReading) -> any SinkStatus { PostgresStatus(self, reading) }
-
-  func linePreview(_ configuration: PipelineConfiguration) -> any LinePreview {
-    PostgresPreview(self.sink(of: configuration))
-  }
-
-  func runSink(_ context: SinkContext) -> any RunSink { PostgresRun(self, context) }
-
+extension PostgresSettings: FailingSink {
   static func failure(_ error: any Error) -> RunFailure? {
     if let error = error as? LeaseError {
       return RunFailure(.alreadyRunning, error.description)

@@ -7,7 +7,7 @@ import PostgresSink
 import RESTSource
 
 /// How a postgres sink stands, by what its database says.
-struct PostgresStatus: SinkStatus {
+struct PostgresStatus {
   var name: String
   /// SQL name.
   var schema: String
@@ -54,16 +54,31 @@ struct PostgresStatus: SinkStatus {
     }
   }
 
-  var ownPosition: OwnPosition? {
+  /// - Parameter now: milliseconds since 1970.
+  func status(now: Int64) -> SinkStatus {
+    SinkStatus(
+      name: self.name, ownPosition: self.ownPosition, problems: self.problems,
+      remark: self.remark, summary: "PostgreSQL, schema \(self.schema)",
+      lines: self.lines(now: now), json: self.json)
+  }
+
+  private var ownPosition: OwnPosition {
     OwnPosition(
       place: "the database of sink '\(self.name)'",
       stored: self.state.map {
         OwnPosition.Stored(
           org: $0.org, committedAt: $0.committedAt, positions: $0.positions)
-      }, isUnknown: self.failure != nil)
+      }, isUnknown: self.failure != nil,
+      problemIfLost: self.isNew
+        ? nil
+        : PipelineStatus.Problem(
+          .data, "lost_state",
+          "the database of sink '\(self.name)' has no position of this pipeline, but had one "
+            + "before; put back table '_etl_checkpoint', or begin a new epoch with 'run "
+            + "--accept-reset'"))
   }
 
-  func problems(isCommitted: Bool) -> [PipelineStatus.Problem] {
+  private var problems: [PipelineStatus.Problem] {
     var problems: [PipelineStatus.Problem] = []
     if let failure = self.failure {
       problems.append(
@@ -74,13 +89,6 @@ struct PostgresStatus: SinkStatus {
               ? ""
               : "; 'status' also reads the database: check that it is running and that the "
                 + "sink's url, role and password are right")))
-    } else if self.state == nil, isCommitted, !self.isNew {
-      problems.append(
-        PipelineStatus.Problem(
-          .data, "lost_state",
-          "the database of sink '\(self.name)' has no position of this pipeline, but had one "
-            + "before; put back table '_etl_checkpoint', or begin a new epoch with 'run "
-            + "--accept-reset'"))
     }
     for finding in self.findings {
       // What the next run puts right is not right now.
@@ -107,16 +115,14 @@ struct PostgresStatus: SinkStatus {
     return problems
   }
 
-  var summary: String { "PostgreSQL, schema \(self.schema)" }
-
   // MARK: Text
 
-  func lines(_ status: PipelineStatus) -> [String] {
+  private func lines(now: Int64) -> [String] {
     if self.failure != nil { return ["unknown: the database could not be read"] }
     guard let state = self.state else {
       return [self.isNew ? "not in the checkpoint yet" : "no position stored"]
     }
-    var lines = ["last commit \(status.moment(state.committedAt))"]
+    var lines = ["last commit \(PipelineStatus.moment(state.committedAt, now: now))"]
     if let through = state.completeThrough, self.unfinishedCopies == nil {
       lines.append("complete through \(UTCTime.timestamp(milliseconds: through))")
     }
@@ -172,7 +178,7 @@ struct PostgresStatus: SinkStatus {
     return "\(ProgressLine.grouped(reading.rows)) of \(ProgressLine.grouped(total)) records read"
   }
 
-  var remark: String? {
+  private var remark: String? {
     let remarks = [self.unfinishedCopies, self.missingRanges].compactMap { $0 }
     guard !remarks.isEmpty else { return nil }
     return "sink '\(self.name)' is not complete: " + remarks.joined(separator: "; ")
@@ -205,7 +211,7 @@ struct PostgresStatus: SinkStatus {
 
   // MARK: JSON
 
-  var json: JSONValue {
+  private var json: JSONValue {
     let state = self.state
     return [
       "name": .string(self.name), "type": .string(PostgresSettings.type),

@@ -9,7 +9,7 @@ import Pipeline
 /// Lines go out before the checkpoint knows of them, and cannot be taken back: after a run that did
 /// not end in order the next one writes those again that no checkpoint had counted. None is left out:
 /// what is in a pipe is not counted before it has been read.
-final class StdoutSink: CheckpointedSink {
+final class StdoutSink: BufferingSink {
   let name: String
   /// Lines encoded so far.
   private(set) var lineCount = 0
@@ -143,5 +143,15 @@ final class StdoutSink: CheckpointedSink {
         ? "standard output was closed by the program that reads it (\(reason)); the next run will "
           + "write the lines since the last commit again"
         : "standard output cannot be written: \(reason)")
+  }
+}
+
+extension StdoutSink: MeasuredSink {
+  var output: SinkOutput { SinkOutput(byteCount: self.writtenByteCount) }
+
+  func count(in entry: inout RunReport.Sink) {
+    entry.rows = Int64(self.lineCount)
+    entry.bytes = Int64(self.writtenByteCount)
+    entry.counted = .rows(place: "on standard output")
   }
 }
