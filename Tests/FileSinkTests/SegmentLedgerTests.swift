@@ -51,7 +51,7 @@ struct SegmentLedgerTests {
     #expect(ledger.records == [closing])
     #expect(
       ledger.commit() == [
-        .endFrame(closing), .rename(closing), .synchronizeDirectory("d"),
+        .endFrame(closing), .rename(closing), .synchronizeFinished("d"),
         .appendToManifest(closing),
       ])
     #expect(ledger.records == [])

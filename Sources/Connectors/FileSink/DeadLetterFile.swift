@@ -80,7 +80,8 @@ public final class DeadLetterFile: DeadLetterStore {
     self.store = SegmentStore(
       directory: directory, kind: .deadLetters,
       identity: SegmentIdentity(pipeline: pipeline, org: org), level: 3,
-      rotation: FileSinkConfiguration.Rotation(), fileSystem: fileSystem, clock: clock)
+      rotation: FileSinkConfiguration.Rotation(), fileSystem: fileSystem,
+      finished: FinishedDirectory(directory, isGuarded: false, on: fileSystem), clock: clock)
   }
 
   public var finishedFileCount: Int { self.store.finishedFileCount }

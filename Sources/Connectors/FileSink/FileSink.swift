@@ -61,7 +61,11 @@ public final class FileSink: BufferingSink {
       clock: SinkClock(configuration.clock))
   }
 
-  init(_ configuration: FileSinkConfiguration, fileSystem: any FileSystem, clock: SinkClock) {
+  /// - Parameter finished: where finished files go; nil for the sink's directory.
+  init(
+    _ configuration: FileSinkConfiguration, fileSystem: any FileSystem, clock: SinkClock,
+    finished: (any FinishedFiles)? = nil
+  ) {
     self.configuration = configuration
     self.clock = clock
     self.instants = InstantClock(reading: clock.utcMilliseconds(), readAt: configuration.clock.now)
@@ -69,8 +73,11 @@ public final class FileSink: BufferingSink {
       directory: configuration.directory, kind: .records,
       identity: SegmentIdentity(pipeline: configuration.pipeline, org: configuration.org),
       level: configuration.compressionLevel, rotation: configuration.rotation,
-      fileSystem: fileSystem, clock: clock)
-    self.store.manifest.isGuarded = configuration.whenMissing == .fail
+      fileSystem: fileSystem,
+      finished: finished
+        ?? FinishedDirectory(
+          configuration.directory, isGuarded: configuration.whenMissing == .fail, on: fileSystem),
+      clock: clock)
   }
 
   public var name: String { self.configuration.name }
@@ -141,7 +148,7 @@ public final class FileSink: BufferingSink {
     }
     throw FileSinkError(
       .lostState,
-      "there is no checkpoint, but according to \(self.store.manifest.path) pipeline "
+      "there is no checkpoint, but according to \(self.store.finished.listPath) pipeline "
         + "'\(self.configuration.pipeline)' exported \(topics.joined(separator: ", ")): restore "
         + "the positions with 'checkpoint restore --from-manifest', or begin a new epoch with "
         + "'run --accept-reset'")

@@ -26,6 +26,8 @@ struct SegmentLedger {
     case release(ID)
     /// Make the names in this relative directory durable.
     case synchronizeDirectory(String)
+    /// Make the names of finished files in this relative directory durable.
+    case synchronizeFinished(String)
     /// Compare the committed bytes of the file, which is in progress or finished, with their hash.
     case verify(SegmentRecord, isFinished: Bool)
     /// Truncate the file in progress to its committed bytes, append the end of the frame, and make
@@ -140,7 +142,7 @@ struct SegmentLedger {
     for record in records where !directories.contains(record.directory) {
       directories.append(record.directory)
     }
-    steps += directories.map { .synchronizeDirectory($0) }
+    steps += directories.map { .synchronizeFinished($0) }
     steps += records.map { .appendToManifest($0) }
     return steps
   }
@@ -186,7 +188,7 @@ extension SegmentLedger {
       // A crash in a file system without RENAME_NOREPLACE: the file has got its name by a link,
       // which has to be durable before the other name goes.
       return [
-        .verify(record, isFinished: true), .synchronizeDirectory(record.directory),
+        .verify(record, isFinished: true), .synchronizeFinished(record.directory),
         .removePart(record), .synchronizeDirectory(record.directory),
       ] + manifest
     case (.some, .some):
@@ -204,7 +206,7 @@ extension SegmentLedger {
       }
       return [
         .verify(record, isFinished: false), .endFrame(record), .rename(record),
-        .synchronizeDirectory(record.directory),
+        .synchronizeFinished(record.directory),
       ] + manifest
     case (nil, .some(let byteCount)):
       if observed.isInManifest { return [] }
@@ -215,7 +217,7 @@ extension SegmentLedger {
             + "it was changed after it was finished. " + Self.damageRemedy)
       }
       return [
-        .verify(record, isFinished: true), .synchronizeDirectory(record.directory),
+        .verify(record, isFinished: true), .synchronizeFinished(record.directory),
       ] + manifest
     case (nil, nil):
       // The file was finished and then removed by a reader.

@@ -58,7 +58,7 @@ extension SegmentStore {
     let wanted = Set(records.map { Array($0.name.utf8) })
     var found: Set<[UInt8]> = []
     var known = NameSet()
-    try self.manifest.read { line, name in
+    try self.finished.readList { line, name in
       known.insert(name)
       if !wanted.isEmpty, wanted.contains(Array(name)) { found.insert(Array(name)) }
       history.visit(line, name: name)
@@ -118,9 +118,8 @@ extension SegmentStore {
     let observed = try self.attempt { () throws(FileSystemError) in
       SegmentLedger.Observation(
         partByteCount: try self.fileSystem.size(of: self.absolute(record.part)),
-        finishedByteCount: try self.fileSystem.size(of: self.absolute(record.name)),
-        isOneFile: try self.fileSystem.isSameFile(
-          self.absolute(record.part), self.absolute(record.name)),
+        finishedByteCount: try self.finished.byteCount(of: record.name),
+        isOneFile: try self.finished.isPlaced(self.absolute(record.part), as: record.name),
         isInManifest: isInManifest)
     }
     do throws(FileSinkError) {
@@ -191,7 +190,7 @@ extension SegmentStore {
           throw self.fail(
             FileSinkError(
               .unknownFile,
-              "\(self.absolute(name)) is listed neither in \(self.manifest.path) nor in the "
+              "\(self.absolute(name)) is listed neither in \(self.finished.listPath) nor in the "
                 + "checkpoint: the checkpoint is older than the files, or the manifest was "
                 + "changed. Put the newer one back, or move the file away if its events may be "
                 + "exported again"

@@ -41,8 +41,11 @@ extension SegmentStore {
       }
     case .rename(let record):
       try self.attempt { () throws(FileSystemError) in
-        try self.fileSystem.move(
-          self.absolute(record.part), to: self.absolute(record.name))
+        try self.finished.place(self.absolute(record.part), as: record.name)
+      }
+    case .synchronizeFinished(let directory):
+      try self.attempt { () throws(FileSystemError) in
+        try self.finished.synchronize(directory)
       }
     case .removePart(let record):
       try self.attempt { () throws(FileSystemError) in
@@ -50,7 +53,7 @@ extension SegmentStore {
       }
     case .appendToManifest(let record):
       try self.attempt { () throws(FileSystemError) in
-        try self.manifest.append(record.manifest, isFirst: self.finishedFileCount == 0)
+        try self.finished.list(record.manifest, isFirst: self.finishedFileCount == 0)
       }
       self.lastFinished = record.name
       self.finishedFileCount += 1
@@ -72,20 +75,12 @@ extension SegmentStore {
   /// Reads the committed bytes and compares them with their hash.
   private func verify(_ record: SegmentRecord, isFinished: Bool) throws(FileSinkError) {
     let path = self.absolute(isFinished ? record.name : record.part)
-    let byteCount = isFinished ? record.byteCount : record.committedByteCount
     let sha256 = try self.attempt { () throws(FileSystemError) -> String in
-      let file = try OpenFile(path, [], on: self.fileSystem)
-      var hash = SHA256()
-      var offset = 0
-      while offset < byteCount {
-        let part = UnsafeMutableRawBufferPointer(
-          rebasing: self.scratch[..<min(self.scratch.count, byteCount - offset)])
-        let count = try file.read(into: part, at: offset)
-        if count == 0 { break }
-        hash.update(UnsafeRawBufferPointer(rebasing: part[..<count]))
-        offset += count
+      guard !isFinished else {
+        return try self.finished.sha256(of: record.name, byteCount: record.byteCount)
       }
-      if !isFinished { hash.update(ZstdCompressor.endOfFrame) }
+      var hash = try self.fileSystem.hash(of: path, byteCount: record.committedByteCount)
+      hash.update(ZstdCompressor.endOfFrame)
       return hash.snapshot().hex
     }
     guard sha256 == record.sha256 else {

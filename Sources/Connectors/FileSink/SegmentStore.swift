@@ -15,7 +15,7 @@ final class SegmentStore {
   let rotation: FileSinkConfiguration.Rotation
   let fileSystem: any FileSystem
   let clock: SinkClock
-  var manifest: Manifest
+  var finished: any FinishedFiles
   var ledger = SegmentLedger()
   var writers: [SegmentLedger.ID: SegmentWriter] = [:]
   /// The open file of each key.
@@ -45,7 +45,8 @@ final class SegmentStore {
 
   init(
     directory: String, kind: SegmentKind, identity: SegmentIdentity, level: Int,
-    rotation: FileSinkConfiguration.Rotation, fileSystem: any FileSystem, clock: SinkClock
+    rotation: FileSinkConfiguration.Rotation, fileSystem: any FileSystem,
+    finished: any FinishedFiles, clock: SinkClock
   ) {
     precondition(
       directory.utf8.first == UInt8(ascii: "/"), "the sink's directory \(directory) is not absolute"
@@ -57,7 +58,7 @@ final class SegmentStore {
     self.rotation = rotation
     self.fileSystem = fileSystem
     self.clock = clock
-    self.manifest = Manifest(directory: directory, fileSystem: fileSystem)
+    self.finished = finished
   }
 
   deinit { self.scratch.deallocate() }
@@ -137,7 +138,7 @@ final class SegmentStore {
     precondition(steps == [.create(id)], "a file is opened by creating it")
     return try self.attempt { () throws(FileSystemError) in
       try self.makeDirectory(name.directory)
-      guard try self.fileSystem.size(of: self.absolute(name.path)) == nil else {
+      guard try self.finished.byteCount(of: name.path) == nil else {
         throw FileSystemError("open", self.absolute(name.path), code: FileSystemError.exists)
       }
       return SegmentWriter(

@@ -148,7 +148,7 @@ struct LedgerExplorer {
   /// The steps that recovery has as well.
   private mutating func finish(_ step: SegmentLedger.Step, _ disk: inout LedgerDisk) {
     switch step {
-    case .synchronizeDirectory:
+    case .synchronizeDirectory, .synchronizeFinished:
       if self.sabotage != .synchronizeDirectory { disk.synchronizeNames() }
     case .verify(let record, let isFinished):
       let content = disk.names[isFinished ? record.name : record.part].flatMap { disk.files[$0] }
