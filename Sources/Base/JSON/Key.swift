@@ -15,8 +15,7 @@
 /// }
 /// ```
 public struct Key<Object> {
-  /// Made when it is needed: reading a file does not make its schema.
-  public let declaration: () -> KeyDeclaration
+  public let declaration: KeyDeclaration
   /// Reads the member into the object. False if a required one is missing or not usable.
   let read: (JSONReader, inout Object) -> Bool
 }
@@ -35,48 +34,55 @@ public protocol KeyedObject {
 extension KeyedObject {
   public mutating func check(_ reader: JSONReader) {}
 
-  public static var declarations: [KeyDeclaration] { self.keys.declarations() }
+  public static var declarations: [KeyDeclaration] { self.keys.map(\.declaration) }
 }
 
-extension Array {
-  public func declarations<Object>() -> [KeyDeclaration] where Element == Key<Object> {
-    self.map { $0.declaration() }
-  }
-}
-
-/// What there is to know of a key.
+/// Everything that is known about a key, whatever the type of its values.
 public struct KeyDeclaration {
   /// Whether the value of a key is to be hidden from output and command lines.
   public enum Secrecy: Sendable {
     case open
     case secret
-    /// An address with which a password may be given.
+    /// An address that may contain a password.
     case addressWithPassword
-    /// An address of another kind, in which one may stand by mistake.
+    /// An address of another kind, in which one may occur by mistake.
     case address
   }
 
-  public var name: String
-  /// With the range.
-  public var description: String
-  public var isRequired: Bool
-  public var secrecy: Secrecy
-  /// Values just beyond the range.
-  public var excluded: [JSONValue]
-  let makeFallback: () -> JSONValue?
-  let makeExample: () -> JSONValue?
-  let makeSchema: () -> JSONSchema
-  let makeObjects: () -> [[KeyDeclaration]]
-  /// Reads the member from an object and reports mistakes.
-  public let check: (JSONReader) -> Void
+  public let name: String
+  public private(set) var isRequired: Bool
+  public let secrecy: Secrecy
+  private let text: String
+  private let kind: any DescribedKind
+  /// Evaluated only for a schema, like those of the kind: reading a file needs none of them.
+  private let makeFallback: () -> JSONValue?
+  private let ownExample: JSONValue?
 
-  /// What the program takes without the member; nil if that is not a value.
+  init(
+    _ name: String, _ kind: any DescribedKind, _ text: String, isRequired: Bool = false,
+    fallback: @escaping () -> JSONValue? = { nil }, example: JSONValue? = nil,
+    secrecy: Secrecy = .open
+  ) {
+    (self.name, self.kind, self.text, self.isRequired) = (name, kind, text, isRequired)
+    (self.makeFallback, self.ownExample, self.secrecy) = (fallback, example, secrecy)
+  }
+
+  /// With the range.
+  public var description: String { self.kind.range.map { "\(self.text) \($0)" } ?? self.text }
+  /// The value that the program uses without the member; nil if that is not a value.
   public var fallback: JSONValue? { self.makeFallback() }
   /// Nil is a mistake of the declaration.
-  public var example: JSONValue? { self.makeExample() }
-  public var schema: JSONSchema { self.makeSchema() }
+  public var example: JSONValue? { self.ownExample ?? self.kind.makeExample(self.fallback) }
+  public var schema: JSONSchema { self.kind.schema() }
+  /// Values just beyond the range.
+  public var excluded: [JSONValue] { self.kind.excluded }
   /// The forms that an object in this place, or in a list in this place, can have.
-  public var objects: [[KeyDeclaration]] { self.makeObjects() }
+  public var objects: [[KeyDeclaration]] { self.kind.objects() }
+
+  /// Reads the member from an object and reports mistakes.
+  public func check(_ reader: JSONReader) {
+    self.kind.check(reader, self.name, self.isRequired)
+  }
 
   /// The key in an object that has no other.
   public var alone: Self {
@@ -88,54 +94,42 @@ public struct KeyDeclaration {
 
 extension Key where Object: KeyedObject {
   /// - Parameters:
-  ///   - fallback: what the program takes without the key, if the property does not tell.
-  ///   - example: if nil, one is made, where the kind of value permits it.
+  ///   - fallback: the value without the key, unless it is that of the property.
+  ///   - example: if nil, one is made, if the kind of value permits it.
   public static func key<Value>(
     _ name: String, _ property: WritableKeyPath<Object, Value>, _ kind: Kind<Value>,
     _ description: String, default fallback: JSONValue? = nil, example: JSONValue? = nil,
     secrecy: KeyDeclaration.Secrecy = .open
   ) -> Self {
     Self(
-      name, kind, description, isRequired: false,
-      fallback: { fallback ?? kind.write(Object()[keyPath: property]) }, example, secrecy,
-      set: { $0[keyPath: property] = $1 })
+      KeyDeclaration(
+        name, kind, description,
+        fallback: { fallback ?? kind.write(Object()[keyPath: property]) }, example: example,
+        secrecy: secrecy), kind
+    ) { $0[keyPath: property] = $1 }
   }
 
-  /// A key whose property is nil by default.
   public static func key<Value>(
     _ name: String, _ property: WritableKeyPath<Object, Value?>, _ kind: Kind<Value>,
-    _ description: String, default fallback: JSONValue? = nil, example: JSONValue? = nil,
-    secrecy: KeyDeclaration.Secrecy = .open
+    _ description: String, example: JSONValue? = nil, secrecy: KeyDeclaration.Secrecy = .open
   ) -> Self {
     Self(
-      name, kind, description, isRequired: false,
-      fallback: { fallback ?? Object()[keyPath: property].flatMap(kind.write) }, example, secrecy,
-      set: { $0[keyPath: property] = $1 })
+      KeyDeclaration(
+        name, kind, description, fallback: { Object()[keyPath: property].flatMap(kind.write) },
+        example: example, secrecy: secrecy), kind
+    ) { $0[keyPath: property] = $1 }
   }
 
   public static func required<Value>(
     _ name: String, _ property: WritableKeyPath<Object, Value>, _ kind: Kind<Value>,
-    _ description: String, example: JSONValue? = nil,
-    secrecy: KeyDeclaration.Secrecy = .open
+    _ description: String, example: JSONValue? = nil, secrecy: KeyDeclaration.Secrecy = .open
   ) -> Self {
     Self(
-      name, kind, description, isRequired: true, fallback: { nil }, example, secrecy,
-      set: {
-        $0[keyPath: property] = $1
-      })
-  }
-
-  /// A required key whose property is nil without it.
-  public static func required<Value>(
-    _ name: String, _ property: WritableKeyPath<Object, Value?>, _ kind: Kind<Value>,
-    _ description: String, example: JSONValue? = nil,
-    secrecy: KeyDeclaration.Secrecy = .open
-  ) -> Self {
-    Self(
-      name, kind, description, isRequired: true, fallback: { nil }, example, secrecy,
-      set: {
-        $0[keyPath: property] = $1
-      })
+      KeyDeclaration(
+        name, kind, description, isRequired: true, example: example, secrecy: secrecy), kind
+    ) {
+      $0[keyPath: property] = $1
+    }
   }
 
   /// A key that is read for its mistakes alone.
@@ -145,8 +139,10 @@ extension Key where Object: KeyedObject {
     secrecy: KeyDeclaration.Secrecy = .open
   ) -> Self {
     Self(
-      name, kind, description, isRequired: isRequired, fallback: { fallback }, example, secrecy,
-      set: { _, _ in })
+      KeyDeclaration(
+        name, kind, description, isRequired: isRequired, fallback: { fallback }, example: example,
+        secrecy: secrecy), kind
+    ) { _, _ in }
   }
 
   /// The key that names the kind of an object: one word, always the same.
@@ -158,31 +154,28 @@ extension Key where Object: KeyedObject {
 
   /// Keys of this object that the file has in an object of their own.
   public static func group(_ name: String, _ keys: [Self], _ description: String) -> Self {
-    Self(
-      declaration: {
-        KeyDeclaration(
-          name: name, description: description, isRequired: false, secrecy: .open, excluded: [],
-          makeFallback: { nil }, makeExample: { .example(of: keys.declarations()) },
-          makeSchema: { .object(keys.declarations()) }, makeObjects: { [keys.declarations()] },
-          check: { $0.object(name)?.check(keys.declarations()) })
-      },
-      read: { reader, object in reader.object(name)?.read(into: &object, keys) ?? true })
+    let declared = keys.map(\.declaration)
+    let kind = Kind<Void>(
+      .object(declared), objects: [declared], example: { _ in .example(of: declared) },
+      read: { reader, name, _ in
+        guard let object = reader.object(name) else { return }
+        for key in declared { key.check(object) }
+        object.finish()
+      })
+    return Self(declaration: KeyDeclaration(name, kind, description)) { reader, object in
+      reader.object(name)?.read(into: &object, keys) ?? true
+    }
   }
 
   private init<Value>(
-    _ name: String, _ kind: Kind<Value>, _ description: String, isRequired: Bool,
-    fallback: @escaping () -> JSONValue?, _ example: JSONValue?, _ secrecy: KeyDeclaration.Secrecy,
+    _ declaration: KeyDeclaration, _ kind: Kind<Value>,
     set: @escaping (inout Object, Value) -> Void
   ) {
-    self.declaration = {
-      KeyDeclaration(
-        name: name, description: kind.range.map { "\(description) \($0)" } ?? description,
-        isRequired: isRequired, secrecy: secrecy, excluded: kind.excluded, makeFallback: fallback,
-        makeExample: { example ?? kind.example(fallback()) }, makeSchema: kind.schema,
-        makeObjects: kind.objects, check: { _ = kind.read($0, name, isRequired) })
-    }
+    self.declaration = declaration
     self.read = { reader, object in
-      guard let value = kind.read(reader, name, isRequired) else { return !isRequired }
+      guard let value = kind.read(reader, declaration.name, declaration.isRequired) else {
+        return !declaration.isRequired
+      }
       set(&object, value)
       return true
     }
@@ -192,32 +185,29 @@ extension Key where Object: KeyedObject {
 extension JSONReader {
   /// Reads an object with all its keys, and reports others.
   ///
-  /// - Returns: nil if a required key is missing or not usable.
-  public func read<Object: KeyedObject>(_ type: Object.Type = Object.self) -> Object? {
-    self.read(Object.keys)
-  }
-
   /// - Parameter keys: all of the object's, and others that it has in this place.
-  public func read<Object: KeyedObject>(_ keys: [Key<Object>]) -> Object? {
-    var object = Object()
-    let isComplete = self.read(into: &object, keys)
-    object.check(self)
+  /// - Returns: nil if a required key is missing or not usable.
+  public func read<Object: KeyedObject>(_ keys: [Key<Object>] = Object.keys) -> Object? {
+    let (object, isComplete) = self.readPart(keys)
     return isComplete ? object : nil
   }
 
+  /// Reads what can be read of an object. It is complete if no required key is missing or not usable.
+  public func readPart<Object: KeyedObject>(
+    _ keys: [Key<Object>]
+  ) -> (object: Object, isComplete: Bool) {
+    var object = Object()
+    let isComplete = self.read(into: &object, keys)
+    object.check(self)
+    return (object, isComplete)
+  }
+
   /// - Returns: false if a required key is missing or not usable.
-  fileprivate func read<Object: KeyedObject>(
-    into object: inout Object, _ keys: [Key<Object>]
-  ) -> Bool {
+  fileprivate func read<Object>(into object: inout Object, _ keys: [Key<Object>]) -> Bool {
     var isComplete = true
     for key in keys where !key.read(self, &object) { isComplete = false }
     self.finish()
     return isComplete
-  }
-
-  fileprivate func check(_ keys: [KeyDeclaration]) {
-    for key in keys { key.check(self) }
-    self.finish()
   }
 }
 

@@ -2,18 +2,17 @@
 public struct Kind<Value> {
   let schema: () -> JSONSchema
   /// The range in a sentence, if the schema does not have it as numbers.
-  var range: String?
-  /// Values just beyond the range.
+  private(set) var range: String?
   public var excluded: [JSONValue] = []
   let objects: () -> [[KeyDeclaration]]
-  /// - Parameter fallback: the default, which is not a telling example.
-  let example: (_ fallback: JSONValue?) -> JSONValue?
+  let makeExample: (_ fallback: JSONValue?) -> JSONValue?
   public let read: (_ reader: JSONReader, _ name: String, _ isRequired: Bool) -> Value?
   /// Nil for a value that is not written out as a default.
   let write: (Value) -> JSONValue?
 
   /// - Parameters:
   ///   - objects: the forms that an object in this place can have.
+  ///   - example: gets the default, which is not a telling example.
   ///   - read: reports what is wrong, and a missing member if it is required.
   public init(
     _ schema: @autoclosure @escaping () -> JSONSchema,
@@ -22,11 +21,8 @@ public struct Kind<Value> {
     write: @escaping (Value) -> JSONValue? = { _ in nil },
     read: @escaping (_ reader: JSONReader, _ name: String, _ isRequired: Bool) -> Value?
   ) {
-    self.schema = schema
-    self.objects = objects
-    self.example = example
-    self.read = read
-    self.write = write
+    (self.schema, self.objects, self.makeExample) = (schema, objects, example)
+    (self.read, self.write) = (read, write)
   }
 
   /// The same kind, as a type of one's own.
@@ -38,12 +34,29 @@ public struct Kind<Value> {
   ) -> Kind<Other> {
     let read = self.read
     var kind = Kind<Other>(
-      self.schema(), objects: self.objects(), example: self.example, write: write
+      self.schema(), objects: self.objects(), example: self.makeExample, write: write
     ) { reader, name, isRequired in
       read(reader, name, isRequired).flatMap { convert(reader, name, $0) }
     }
     (kind.range, kind.excluded) = (self.range, self.excluded)
     return kind
+  }
+
+  /// The same kind, as a type of one's own.
+  ///
+  /// - Parameter convert: the description of what it throws is the mistake.
+  public func parsed<Other>(
+    write: @escaping (Other) -> JSONValue? = { _ in nil },
+    _ convert: @escaping (Value) throws -> Other
+  ) -> Kind<Other> {
+    self.map(write: write) { reader, name, value in
+      do {
+        return try convert(value)
+      } catch {
+        reader.report(name, "\(error)")
+        return nil
+      }
+    }
   }
 
   /// The values of the kind about which there is nothing to report.
@@ -54,6 +67,40 @@ public struct Kind<Value> {
       guard let message = mistake(value) else { return value }
       reader.report(name, message)
       return nil
+    }
+  }
+}
+
+/// What the declaration of a key needs of the kind of its values.
+protocol DescribedKind {
+  var schema: () -> JSONSchema { get }
+  var range: String? { get }
+  /// Values just beyond the range.
+  var excluded: [JSONValue] { get }
+  var objects: () -> [[KeyDeclaration]] { get }
+  var makeExample: (_ fallback: JSONValue?) -> JSONValue? { get }
+
+  func check(_ reader: JSONReader, _ name: String, _ isRequired: Bool)
+}
+
+extension Kind: DescribedKind {
+  func check(_ reader: JSONReader, _ name: String, _ isRequired: Bool) {
+    _ = self.read(reader, name, isRequired)
+  }
+}
+
+extension Kind {
+  /// A text that stands for a value.
+  ///
+  /// - Parameter expectation: the mistake, if there is no value for a text.
+  public static func text(
+    _ schema: JSONSchema = .text(minLength: 1), orElse expectation: String,
+    _ convert: @escaping (String) -> Value?
+  ) -> Self {
+    Kind<String>.string(schema).map { reader, name, text in
+      let value = convert(text)
+      if value == nil { reader.report(name, expectation) }
+      return value
     }
   }
 }
@@ -83,7 +130,7 @@ extension Kind<String> {
 }
 
 extension Kind<[String]> {
-  public static func strings(_ schema: JSONSchema = .list(of: .text(minLength: 1))) -> Self {
+  public static func strings(_ schema: JSONSchema) -> Self {
     Self(schema) { $0.strings($1, required: $2) }
   }
 }
@@ -115,8 +162,7 @@ extension Kind<Int> {
         .integer(from: range.lowerBound, through: range.upperBound), .reference("byteCount"),
       ]), write: { .string(JSONReader.text(bytes: $0)) },
       read: { $0.byteCount($1, in: range, required: $2) })
-    kind.range =
-      "\(JSONReader.text(bytes: range.lowerBound)) to \(JSONReader.text(bytes: range.upperBound))."
+    kind.range = range.sentence { JSONReader.text(bytes: $0) }
     kind.excluded = range.beyond(1, .max) { .integer($0) }
     return kind
   }
@@ -128,11 +174,8 @@ extension Kind<Duration> {
     var kind = Self(
       .reference("duration"), write: { .string(JSONReader.text(duration: $0)) },
       read: { $0.duration($1, in: range, required: $2) })
-    kind.range =
-      "\(JSONReader.text(duration: range.lowerBound)) to "
-      + "\(JSONReader.text(duration: range.upperBound))."
-    let last = Duration.seconds(1000 * 365 * 86_400)
-    kind.excluded = range.beyond(.milliseconds(1), last) {
+    kind.range = range.sentence { JSONReader.text(duration: $0) }
+    kind.excluded = range.beyond(.milliseconds(1), .seconds(1000 * 365 * 86_400)) {
       .string(JSONReader.text(duration: $0))
     }
     return kind
@@ -166,13 +209,15 @@ extension Kind where Value: KeyedObject {
     Self(
       .object(Value.declarations), objects: [Value.declarations],
       example: { _ in .example(of: Value.declarations) },
-      read: {
-        $0.object($1, required: $2)?.read()
-      })
+      read: { $0.object($1, required: $2)?.read() })
   }
 }
 
 extension ClosedRange {
+  fileprivate func sentence(_ text: (Bound) -> String) -> String {
+    "\(text(self.lowerBound)) to \(text(self.upperBound))."
+  }
+
   /// The values beside the range, as far as the type of the numbers has them.
   fileprivate func beyond(
     _ step: Bound, _ last: Bound, _ write: (Bound) -> JSONValue

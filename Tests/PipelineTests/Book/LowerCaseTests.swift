@@ -13,7 +13,7 @@ struct LowerCaseTests {
   private func stage(_ text: String) throws -> (stage: LowerCase?, mistakes: [JSONMistake]) {
     let mistakes = JSONMistakes()
     let reader = JSONReader(try JSONValue(parsing: text), path: "/stages/0", mistakes: mistakes)
-    let stage = LowerCase.read(reader)?.transform() as? LowerCase
+    let stage = LowerCase.read(reader)() as? LowerCase
     return (stage, mistakes.all)
   }
 
@@ -77,7 +77,10 @@ struct LowerCaseTests {
     #expect(throws: TransformError.self) { try metadata.layout(for: self.rows([]).layout) }
     let unknown = try self.stage(#"{"type":"lower","columns":["Email"],"upper":true}"#)
     #expect(unknown.mistakes.count == 1)
-    #expect(try self.stage(#"{"type":"lower"}"#).stage == nil)
+    #expect(
+      try self.stage(#"{"type":"lower"}"#).mistakes.map(\.description) == [
+        "/stages/0/columns: is required"
+      ])
   }
 
   @Test("A name that no schema has is reported as missing")

@@ -135,7 +135,7 @@ extension StageChain {
     let stages = try texts.map { text in
       let mistakes = JSONMistakes()
       let reader = JSONReader(try JSONValue(parsing: text), path: "/stages/0", mistakes: mistakes)
-      let stage = try #require(TransformRegistry.stage(reading: reader)?.transform())
+      let stage = try #require(TransformRegistry.stage(reading: reader)?())
       try #require(mistakes.isEmpty, "\(mistakes.all)")
       return stage
     }

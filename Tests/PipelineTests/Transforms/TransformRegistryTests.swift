@@ -9,7 +9,7 @@ struct TransformRegistryTests {
     let mistakes = JSONMistakes()
     let reader = JSONReader(
       try JSONValue(parsing: text), path: "/stages/0", mistakes: mistakes)
-    let stage = TransformRegistry.stage(reading: reader)?.transform()
+    let stage = TransformRegistry.stage(reading: reader)?()
     guard mistakes.isEmpty else { return mistakes.all.map(\.description).joined(separator: "\n") }
     let layout = RecordLayout.of([
       Column(metadata: "_record_id", 0), Column(record: "BillingAddress", 1, children: ["City"]),

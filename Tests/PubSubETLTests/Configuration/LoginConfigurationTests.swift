@@ -38,10 +38,7 @@ struct LoginConfigurationTests {
     ] {
       let configuration = try self.sample.load(
         self.pipeline(auth), environment: environment)
-      guard case .jwtBearer(let login) = configuration.source.org.auth else {
-        Issue.record("wrong login")
-        return
-      }
+      let login = try #require(configuration.source.org.auth as? JWTBearerLogin)
       #expect(login.username == "u@e.x")
       #expect(login.audience == "https://login.salesforce.com")
       #expect(login.key?.sign([1]).count == 256)
@@ -72,11 +69,8 @@ struct LoginConfigurationTests {
     ] {
       let auth = self.jwt(
         #"\#(members) "private_key_file": "\#(self.keys.privateKey)""#, host: host)
-      guard case .jwtBearer(let login) = try self.sample.load(self.pipeline(auth)).source.org.auth
-      else {
-        Issue.record("wrong login")
-        return
-      }
+      let login = try #require(
+        try self.sample.load(self.pipeline(auth)).source.org.auth as? JWTBearerLogin)
       #expect(login.audience == expected)
     }
   }

@@ -24,10 +24,7 @@ struct PipelineConfigurationTests {
     #expect(source.org.endpoint.url == "https://api.pubsub.salesforce.com:7443")
     #expect(source.org.tls == TLSConfiguration())
     #expect(source.org.proxy == .none)
-    guard case .clientCredentials(let login) = source.org.auth else {
-      Issue.record("wrong login: \(source.org.auth)")
-      return
-    }
+    let login = try #require(source.org.auth as? ClientCredentialsLogin)
     #expect(login.loginURL.url == "https://acme.my.salesforce.com")
     #expect(login.clientID == "id")
     #expect(login.clientSecret == Secret("s3cret"))
@@ -190,10 +187,7 @@ struct PipelineConfigurationTests {
         "auth": { "type": "token", "access_token": "${TOKEN}", "instance_url": "https://a.b" } }
       """#, to: "org.json")
     let configuration = try sample.load(text, environment: ["TOKEN": "t0ken"])
-    guard case .token(let login) = configuration.source.org.auth else {
-      Issue.record("wrong login: \(configuration.source.org.auth)")
-      return
-    }
+    let login = try #require(configuration.source.org.auth as? TokenLogin)
     #expect(login.source == .value(Secret("t0ken")))
     #expect(login.instanceURL.host == "a.b")
     try sample.write(
@@ -218,10 +212,7 @@ struct PipelineConfigurationTests {
     let sample = try SamplePipeline()
     let auth = #""source.org.auth={"type":"token","instance_url":"https://a.b""#.dropFirst()
     let configuration = try sample.load(sets: [auth + #","access_token_file":"t"}"#])
-    guard case .token(let login) = configuration.source.org.auth else {
-      Issue.record("wrong login: \(configuration.source.org.auth)")
-      return
-    }
+    let login = try #require(configuration.source.org.auth as? TokenLogin)
     #expect(login.source == .file("\(sample.base)/t"))
     #expect(
       try sample.mistakes(sets: [auth + "}"]) == [

@@ -103,7 +103,7 @@ extension Kind<ClassificationSelector> {
   static var classified: Self {
     Self(.reference("classified"), objects: [ClassificationSelector.declarations]) {
       reader, name, _ in
-      guard let selector = reader.object(name)?.read(ClassificationSelector.self) else {
+      guard let selector = reader.object(name)?.read(ClassificationSelector.keys) else {
         return nil
       }
       guard !selector.compliance.isEmpty || !selector.sensitivity.isEmpty else {

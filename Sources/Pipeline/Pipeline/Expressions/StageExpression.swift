@@ -30,14 +30,7 @@ struct ExpressionText: Sendable {
 
 extension Kind<ExpressionText> {
   static var expression: Self {
-    Kind<String>.string(.text(minLength: 1)).map { reader, name, source in
-      do throws(CELError) {
-        return try ExpressionText(source)
-      } catch {
-        reader.report(name, "\(error)")
-        return nil
-      }
-    }
+    Kind<String>.string(.text(minLength: 1)).parsed { try ExpressionText($0) }
   }
 }
 

@@ -8,6 +8,9 @@ public protocol Transform {
   /// The kind of stage, for messages.
   var kind: String { get }
 
+  /// Whether the stage is one that the pipeline file names.
+  var isConfigured: Bool { get }
+
   /// The columns that leave the stage for the columns that enter it. Called once for each layout.
   ///
   /// Throws `TransformError` for a mistake that the layout shows: two columns with the same name
@@ -40,8 +43,40 @@ public protocol Transform {
   /// Whether the result for a column depends on other columns of the row.
   var readsAcrossColumns: Bool { get }
 
+  /// The values that the stage hides from everything after it, in words: `hash Email, *Phone*`. Nil
+  /// for a stage that hides nothing. Dead letters must not hold hidden values in clear.
+  var hides: String? { get }
+
   /// The slots whose values the stage hides in rows of a layout that it has made.
   func maskedSlots(of output: RecordLayout) -> Set<Int>
+
+  /// The columns that the stage hides, and why, for a layout that it has made.
+  func maskedColumns(leading output: RecordLayout) -> [MaskedColumn]
+
+  /// The classifications by which the stage selects columns; nil if the org need not be asked.
+  var classificationSelector: ClassificationSelector? { get }
+
+  /// Classifications that the configuration names and no field has, unless it accepts that.
+  var unknownClassifications: [String] { get }
+
+  /// The names of sinks that rows may go to, each once, in order; nil for a stage that does not decide
+  /// that.
+  var sinks: [String]? { get }
+
+  /// Keeps the rows that the stage has sent to a sink; it runs before the sink's own stages.
+  func filter(for sink: String) -> (any Transform)?
+
+  /// Routes that no row of these objects can take, each with the reason.
+  ///
+  /// - Parameter entities: the objects of the pipeline's topics.
+  func unreachableRoutes(among entities: [String]) -> [(rule: Int, reason: String)]
+
+  /// Whether the stage leaves out some rows of a layout and keeps others.
+  var leavesOutRows: Bool { get }
+
+  /// The columns whose values decide where a row goes.
+  var conditionNames: Set<String> { get }
+
   /// Whether rows of a layout that enters the stage may leave it. If false, sinks do not prepare
   /// for them.
   func bringsRows(of input: RecordLayout) -> Bool
@@ -68,12 +103,22 @@ public protocol Transform {
 
 extension Transform {
   public var kind: String { "\(Self.self)" }
+  public var isConfigured: Bool { false }
   public func knows(_ output: RecordLayout) -> Bool { true }
   public func begin(_ run: RunValues) {}
   public func apply(to batch: RecordBatch) throws {}
   public var changesRows: Bool { false }
   public var readsAcrossColumns: Bool { false }
+  public var hides: String? { nil }
   public func maskedSlots(of output: RecordLayout) -> Set<Int> { [] }
+  public func maskedColumns(leading output: RecordLayout) -> [MaskedColumn] { [] }
+  public var classificationSelector: ClassificationSelector? { nil }
+  public var unknownClassifications: [String] { [] }
+  public var sinks: [String]? { nil }
+  public func filter(for sink: String) -> (any Transform)? { nil }
+  public func unreachableRoutes(among entities: [String]) -> [(rule: Int, reason: String)] { [] }
+  public var leavesOutRows: Bool { false }
+  public var conditionNames: Set<String> { [] }
   public func bringsRows(of input: RecordLayout) -> Bool { true }
   public func condition(for output: RecordLayout) throws -> StageCondition? { nil }
   public var namedColumns: NamedColumns? { nil }

@@ -8,7 +8,7 @@ struct CastTarget: KeyedObject, Sendable {
     case decimal(precision: Int, scale: Int)
   }
 
-  private static let words = [
+  fileprivate static let words = [
     "text", "boolean", "integer", "bigint", "double", "decimal(p,s)", "date", "timestamp",
   ]
   static let maxPrecision = 38
@@ -35,11 +35,13 @@ struct CastTarget: KeyedObject, Sendable {
     [
       .required("to", \.type, .castType, "Type of the column.", example: "timestamp"),
       .key(
-        "format", \.format, .timeFormat,
+        "format", \.format,
+        .text(orElse: "expected a text with \(TimeFormat.directives)") { TimeFormat($0) },
         "How a text has, or gets, a date or time: \(TimeFormat.directives). Without it ISO 8601.",
         example: "%d.%m.%Y"),
       .key(
-        "time_zone", \.offset, .timeZone,
+        "time_zone", \.offset,
+        .text(orElse: "expected UTC or an offset such as +01:00") { TimeFormat.offset($0) },
         "UTC, or an offset such as +01:00: zone of texts without one.", default: "UTC",
         example: "+01:00"),
       .key(
@@ -86,10 +88,6 @@ struct CastTarget: KeyedObject, Sendable {
     }
   }
 
-  fileprivate static func unknown(_ text: String) -> String {
-    "unknown type '\(text)'; known: \(Self.words.joined(separator: ", "))"
-  }
-
   fileprivate static func kind(_ text: String) -> Kind? {
     switch text {
     case "text": return .text
@@ -131,28 +129,11 @@ extension Kind<CastTarget.TypeName> {
   fileprivate static var castType: Self {
     Kind<String>.string(CastTarget.typeSchema).map { reader, name, text in
       let kind = CastTarget.kind(text)
-      if kind == nil { reader.report(name, CastTarget.unknown(text)) }
+      if kind == nil {
+        let known = CastTarget.words.joined(separator: ", ")
+        reader.report(name, "unknown type '\(text)'; known: \(known)")
+      }
       return kind.map { CastTarget.TypeName(name: text, kind: $0) }
-    }
-  }
-}
-
-extension Kind<TimeFormat> {
-  fileprivate static var timeFormat: Self {
-    Kind<String>.string(.text(minLength: 1)).map { reader, name, text in
-      let format = TimeFormat(text)
-      if format == nil { reader.report(name, "expected a text with \(TimeFormat.directives)") }
-      return format
-    }
-  }
-}
-
-extension Kind<Int64> {
-  fileprivate static var timeZone: Self {
-    Kind<String>.string(.text(minLength: 1)).map { reader, name, text in
-      let offset = TimeFormat.offset(text)
-      if offset == nil { reader.report(name, "expected UTC or an offset such as +01:00") }
-      return offset
     }
   }
 }

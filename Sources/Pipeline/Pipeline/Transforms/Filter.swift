@@ -40,16 +40,14 @@ public final class Filter: ConfiguredTransform {
     }
   }
 
+  private let options: Options
   private let condition: StageExpression
   private let columns: ColumnNames
-  private let absent: Absent
-  private let keepsReads: Bool
 
   public init(_ options: Options) {
+    self.options = options
     self.condition = StageExpression(options.condition)
     self.columns = ColumnNames(options.condition.names, missing: options.missing)
-    self.absent = options.absent
-    self.keepsReads = options.keepsReads
   }
 
   public var namedColumns: NamedColumns? {
@@ -57,6 +55,8 @@ public final class Filter: ConfiguredTransform {
   }
   public var readsAcrossColumns: Bool { self.changesRows }
   public var changesRows: Bool { true }
+  public var leavesOutRows: Bool { true }
+  public var conditionNames: Set<String> { self.columns.names }
 
   public func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)
@@ -66,7 +66,7 @@ public final class Filter: ConfiguredTransform {
 
   public func condition(for output: RecordLayout) throws -> StageCondition? {
     try self.condition.compiled(for: output, stage: Self.type).condition(
-      keepsReads: self.keepsReads)
+      keepsReads: self.options.keepsReads)
   }
 
   public func apply(to batch: RecordBatch) throws {
@@ -78,8 +78,8 @@ public final class Filter: ConfiguredTransform {
       switch verdict {
       case .holds(let isTrue): return isTrue
       case .absent:
-        if character.kind == .snapshot, expression.readsChange { return self.keepsReads }
-        return self.absent == .keep
+        if character.kind == .snapshot, expression.readsChange { return self.options.keepsReads }
+        return self.options.absent == .keep
       case .failed(let reason):
         batch.refuse(event: event, reason: reason)
         return true

@@ -31,18 +31,14 @@ public final class Mask: ConfiguredTransform {
 
   public struct Options: KeyedObject, Sendable {
     fileprivate var columns: [String] = []
-    public private(set) var selector: ClassificationSelector?
-    private var choice: Method?
+    fileprivate var selector: ClassificationSelector?
+    fileprivate var method = Method.drop
     private var key: String?
     private var length: Int?
     private var text = "***"
     fileprivate var missing: ColumnNames.Missing?
 
     public init() {}
-
-    /// Names and patterns of the configuration, sorted.
-    public var columnNames: [String] { self.columns.sorted() }
-    public var method: Method { self.choice ?? .drop }
 
     public static var keys: [Key<Self>] {
       [
@@ -53,7 +49,7 @@ public final class Mask: ConfiguredTransform {
           "Selects columns by the org's data classification, beside columns or instead of them; with "
             + "drop, redact or hash.", example: ["compliance": ["PII"]]),
         .required(
-          "with", \.choice, .choice(called: "method"),
+          "with", \.method, .choice(called: "method"),
           "drop: the column is removed; redact: a fixed text; hash: HMAC-SHA-256 under key, 64 "
             + "hexadecimal digits, equal for equal values of any table; truncate: the first length "
             + "characters of a text; year: of a date, a time, or a text that begins with a date."),
@@ -75,7 +71,9 @@ public final class Mask: ConfiguredTransform {
     public func check(_ reader: JSONReader) {
       let isClassified = reader.has("classified")
       if !isClassified, !reader.has("columns") { reader.report("columns", "is required") }
-      guard let method = self.choice else { return }
+      // Without a method that is known, nothing is known of its options.
+      let method = self.method
+      guard reader.any("with")?.string == method.rawValue else { return }
       if isClassified, !method.isForAnyType {
         reader.report(
           "with",
@@ -116,8 +114,9 @@ public final class Mask: ConfiguredTransform {
 
   private static let minKeyByteCount = 16
 
+  // Without the options, which have the key.
   private let columns: ColumnNames
-  private let selector: ClassificationSelector?
+  public let classificationSelector: ClassificationSelector?
   private let method: Method
   private let replacement: Replacement
   private var classification: OrgClassification?
@@ -128,7 +127,7 @@ public final class Mask: ConfiguredTransform {
 
   public init(_ options: Options) {
     self.columns = ColumnNames(options.columns, missing: options.missing, takesPatterns: true)
-    self.selector = options.selector
+    self.classificationSelector = options.selector
     self.method = options.method
     self.replacement = options.replacement
   }
@@ -139,13 +138,19 @@ public final class Mask: ConfiguredTransform {
 
   public func begin(_ run: RunValues) { self.classification = run.classification }
 
-  /// Classification values of the configuration that no field has, unless the configuration accepts
-  /// that.
-  var unknownClassifications: [String] {
-    self.columns.missing == .ignore ? [] : self.selector?.unknownValues(among: self.values) ?? []
+  public var hides: String? {
+    let names = self.columns.names.sorted().joined(separator: ", ")
+    let classes = self.classificationSelector.map { "what the org classifies as \($0.words)" }
+    return "\(self.method.rawValue) "
+      + [names.isEmpty ? nil : names, classes].compactMap { $0 }.joined(separator: " and ")
   }
 
-  func maskedColumns(leading output: RecordLayout) -> [MaskedColumn] {
+  public var unknownClassifications: [String] {
+    guard self.columns.missing != .ignore else { return [] }
+    return self.classificationSelector?.unknownValues(among: self.values) ?? []
+  }
+
+  public func maskedColumns(leading output: RecordLayout) -> [MaskedColumn] {
     (self.plans[output]?.reasons ?? []).map { MaskedColumn($0.column, self.method, $0.reason) }
   }
 
@@ -166,7 +171,7 @@ public final class Mask: ConfiguredTransform {
   private func classes(
     for input: RecordLayout
   ) throws -> (selector: ClassificationSelector, object: ObjectClassification)? {
-    guard let selector else { return nil }
+    guard let selector = self.classificationSelector else { return nil }
     let object = self.classification?.object(input.entity, schemaID: input.schemaID)
     guard let object else {
       throw TransformError(

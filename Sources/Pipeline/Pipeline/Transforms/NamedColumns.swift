@@ -6,6 +6,8 @@ public struct NamedColumns: Sendable, Equatable {
   /// Kind of the stage: `drop`; or the member of a sink's configuration: `column_types`.
   public var type: String
   public var isOfStage = true
+  /// The stage hides values, which a typo would export.
+  public var isHidden = false
   public var names: Set<String>
   public var unmatched: Set<String>
   /// The configuration accepts names that no schema has: `"missing": "ignore"`.

@@ -47,8 +47,7 @@ public final class Route: ConfiguredTransform {
   fileprivate static let maxCount = 63
 
   private let rules: [Rule]
-  private let rest: [String]
-  private let keepsReads: Bool
+  private let options: Options
   private let columns: ColumnNames
   private var reaches = LayoutCache<Reach>()
 
@@ -58,17 +57,17 @@ public final class Route: ConfiguredTransform {
         condition: rule.condition.map { StageExpression($0) }, entities: Set(rule.entities ?? []),
         sinks: rule.sinks)
     }
-    self.rest = options.rest
-    self.keepsReads = options.keepsReads
+    self.options = options
     self.columns = ColumnNames(
       options.rules.compactMap(\.condition).flatMap(\.names), missing: options.missing)
   }
 
-  /// The names of sinks that rows may go to, each once, in order.
-  public var sinks: [String] {
+  public var sinks: [String]? {
     var seen: Set<String> = []
-    return (self.rules.flatMap(\.sinks) + self.rest).filter { seen.insert($0).inserted }
+    return (self.rules.flatMap(\.sinks) + self.options.rest).filter { seen.insert($0).inserted }
   }
+
+  public var conditionNames: Set<String> { self.columns.names }
 
   public var namedColumns: NamedColumns? {
     self.columns.named(by: Self.type, at: self.rules.compactMap(\.condition))
@@ -128,10 +127,7 @@ public final class Route: ConfiguredTransform {
     return rules | 1 << self.rules.count
   }
 
-  /// Rules that no row of these objects can meet, each with the reason.
-  ///
-  /// - Parameter entities: the objects of the pipeline's topics.
-  public func unreachable(among entities: [String]) -> [(rule: Int, reason: String)] {
+  public func unreachableRoutes(among entities: [String]) -> [(rule: Int, reason: String)] {
     var found: [(rule: Int, reason: String)] = []
     let choices = entities.joined(separator: ", ")
     for (index, rule) in self.rules.enumerated() {
@@ -155,7 +151,7 @@ public final class Route: ConfiguredTransform {
   public func condition(for output: RecordLayout) throws -> StageCondition? {
     let conditions = try self.rules.compactMap {
       try $0.condition?.compiled(for: output, stage: Self.type)
-        .condition(keepsReads: self.keepsReads)
+        .condition(keepsReads: self.options.keepsReads)
     }
     return StageCondition(
       slots: conditions.reduce(into: []) { $0.formUnion($1.slots) },
@@ -223,7 +219,7 @@ public final class Route: ConfiguredTransform {
       case .holds(true): return .success(index)
       case .holds(false): continue
       case .absent:
-        if character.kind == .snapshot, condition.readsChange, self.keepsReads {
+        if character.kind == .snapshot, condition.readsChange, self.options.keepsReads {
           return .success(index)
         }
       case .failed(let reason): return .failure(Refusal(reason: "route \(index): \(reason)"))
@@ -232,9 +228,8 @@ public final class Route: ConfiguredTransform {
     return .success(conditions.count)
   }
 
-  /// The stage that runs before a sink's own stages.
-  public func filter(for sink: String) -> RouteFilter {
-    let sinks = self.rules.map(\.sinks) + [self.rest]
+  public func filter(for sink: String) -> (any Transform)? {
+    let sinks = self.rules.map(\.sinks) + [self.options.rest]
     return RouteFilter(
       sinks.enumerated().reduce(0) { $1.element.contains(sink) ? $0 | 1 << $1.offset : $0 },
       of: self)
@@ -249,7 +244,7 @@ public final class Route: ConfiguredTransform {
 
 /// Keeps the rows that the stage `route` has sent to one sink. Lines about a whole object go to
 /// every sink that rows of the object can reach.
-public final class RouteFilter: Transform {
+final class RouteFilter: Transform {
   /// One bit per rule; the default comes last.
   private let rules: UInt64
   private let route: Route
@@ -259,15 +254,14 @@ public final class RouteFilter: Transform {
     self.route = route
   }
 
-  public var readsAcrossColumns: Bool { true }
-  public var changesRows: Bool { true }
-  public var kind: String { Route.type }
-  public func layout(for input: RecordLayout) throws -> RecordLayout { input }
-  public func bringsRows(of input: RecordLayout) -> Bool {
-    self.route.mayTake(input, by: self.rules)
-  }
+  var readsAcrossColumns: Bool { true }
+  var changesRows: Bool { true }
+  var leavesOutRows: Bool { true }
+  var kind: String { Route.type }
+  func layout(for input: RecordLayout) throws -> RecordLayout { input }
+  func bringsRows(of input: RecordLayout) -> Bool { self.route.mayTake(input, by: self.rules) }
 
-  public func apply(to batch: RecordBatch) throws {
+  func apply(to batch: RecordBatch) throws {
     guard let slot = batch.layout.routeSlot else {
       preconditionFailure("\(batch.layout.origin): rows that have not passed the stage 'route'")
     }
@@ -337,7 +331,7 @@ extension Kind<[Route.RuleOptions]> {
       if objects.count > Route.maxCount {
         reader.report(name, "expected at most \(Route.maxCount) routes, found \(objects.count)")
       }
-      let rules = objects.compactMap { $0.read(Route.RuleOptions.self) }
+      let rules = objects.compactMap { $0.read(Route.RuleOptions.keys) }
       return rules.count == objects.count ? rules : nil
     }
   }

@@ -237,7 +237,7 @@ extension Kind<[(name: String, value: SetColumns.ColumnOptions)]> {
           columns.report(member.name, "needs one of 'expression', 'constant' and 'run'")
           return nil
         }
-        return object.read(SetColumns.ColumnOptions.self).map { (member.name, $0) }
+        return object.read(SetColumns.ColumnOptions.keys).map { (member.name, $0) }
       }
     }
   }

@@ -75,12 +75,12 @@ public final class StageChain {
 
   /// The place of a stage in the pipeline file; some stages are not in the file.
   private func place(ofStage index: Int) -> Int {
-    self.stages[..<index].count { $0 is any ConfiguredTransform }
+    self.stages[..<index].count(where: \.isConfigured)
   }
 
   /// The place of a stage in the pipeline file; nil for a stage that is not in the file.
   private func configuredPlace(of index: Int) -> Int? {
-    self.stages[index] is any ConfiguredTransform ? self.place(ofStage: index) : nil
+    self.stages[index].isConfigured ? self.place(ofStage: index) : nil
   }
 
   /// `stage filter (stages[1])`, for messages.
@@ -94,7 +94,7 @@ public final class StageChain {
   /// their columns.
   ///
   /// - Parameters:
-  ///   - masksOnly: ignores columns that stages other than `mask` remove.
+  ///   - masksOnly: ignores columns that are removed by stages that hide nothing.
   ///   - behind: slots that are hidden after the chain.
   /// - Returns: the hidden slots of rows before the first stage and after each stage.
   package func concealedSlots(
@@ -106,7 +106,7 @@ public final class StageChain {
     for (index, stage) in self.stages.enumerated().reversed() {
       let (before, after) = (layouts[index], layouts[index + 1])
       var slots = concealed[concealed.count - 1].union(stage.maskedSlots(of: after))
-      if !masksOnly || stage is Mask {
+      if !masksOnly || stage.hides != nil {
         slots.formUnion(before.columnSlots.subtracting(after.columnSlots))
       }
       concealed.append(slots)
@@ -115,9 +115,7 @@ public final class StageChain {
   }
 
   /// Whether some rows may not reach the end of the chain.
-  package var mayLeaveOutRows: Bool {
-    self.stages.contains { $0 is Filter || $0 is RouteFilter }
-  }
+  package var mayLeaveOutRows: Bool { self.stages.contains(where: \.leavesOutRows) }
 
   /// The conditions by which stages leave out rows of a layout, with the stages for messages.
   package func conditions(
@@ -179,18 +177,18 @@ public final class StageChain {
   /// Throws the errors of the stages for the layout.
   public func maskedColumns(of input: RecordLayout) throws -> [MaskedColumn] {
     zip(self.stages, try self.outputs(of: input)).enumerated().flatMap { index, pair in
-      (pair.0 as? Mask)?.maskedColumns(leading: pair.1).map { column in
+      pair.0.maskedColumns(leading: pair.1).map { column in
         var column = column
         column.stage = self.place(ofStage: index)
         return column
-      } ?? []
+      }
     }
   }
 
   /// Values of classifications that stages name and no field has, for messages.
   public var unknownClassifications: [String] {
     self.stages.enumerated().flatMap { index, stage in
-      ((stage as? Mask)?.unknownClassifications ?? []).map { "\(self.name(ofStage: index)): \($0)" }
+      stage.unknownClassifications.map { "\(self.name(ofStage: index)): \($0)" }
     }
   }
 
@@ -199,6 +197,7 @@ public final class StageChain {
     self.stages.enumerated().compactMap { index, stage in
       var columns = stage.namedColumns
       columns?.stage = self.place(ofStage: index)
+      columns?.isHidden = stage.hides != nil
       for name in columns?.unmatched ?? [] {
         guard let remover = self.removals[name], remover < index else { continue }
         columns?.removedBy[name] = self.name(ofStage: remover)

@@ -16,34 +16,19 @@ public protocol ConfiguredTransform: Transform, SendableMetatype {
 
 extension ConfiguredTransform {
   public var kind: String { Self.type }
+  public var isConfigured: Bool { true }
 
   private static var keys: [Key<Options>] {
     [.type(Self.type, called: "stage", "Kind of the stage.")] + Options.keys
   }
 
-  static var declarations: [KeyDeclaration] { Self.keys.declarations() }
+  static var declarations: [KeyDeclaration] { Self.keys.map(\.declaration) }
 
-  /// Reports mistakes; nil if no stage can be made.
-  static func read(_ reader: JSONReader) -> ConfiguredStage? {
-    reader.read(Self.keys).map { options in
-      ConfiguredStage(type: Self.type, options: options) { Self(options) }
-    }
+  /// - Returns: makes a stage for each run, as far as the options could be read.
+  static func read(_ reader: JSONReader) -> @Sendable () -> any Transform {
+    let options = reader.readPart(Self.keys).object
+    return { Self(options) }
   }
-}
-
-/// A stage as its object in the pipeline file means it.
-public struct ConfiguredStage: Sendable {
-  public let type: String
-  /// The `Options` of the stage.
-  public let options: any Sendable
-  private let make: @Sendable () -> any Transform
-
-  init(type: String, options: any Sendable, make: @escaping @Sendable () -> any Transform) {
-    (self.type, self.options, self.make) = (type, options, make)
-  }
-
-  /// The stage, new for each run.
-  public func transform() -> any Transform { self.make() }
 }
 
 /// The stages a pipeline file can name. To add one, add its line.
@@ -67,8 +52,9 @@ public enum TransformRegistry {
 
   /// Reads the stage that an element of `stages` describes.
   ///
-  /// - Returns: nil if no stage can be made. Check `reader.mistakes` even if there is a stage.
-  public static func stage(reading reader: JSONReader) -> ConfiguredStage? {
+  /// - Returns: makes the stage, new for each run; nil if the type is unknown. Check
+  ///   `reader.mistakes` even if there is a stage.
+  public static func stage(reading reader: JSONReader) -> (@Sendable () -> any Transform)? {
     guard let name = reader.string("type", required: true) else { return nil }
     guard let type = self.types.first(where: { $0.type == name }) else {
       reader.reportUnknown("type", name, called: "stage", known: self.names)

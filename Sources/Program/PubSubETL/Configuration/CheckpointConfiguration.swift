@@ -4,7 +4,6 @@ import JSON
 struct CheckpointConfiguration: KeyedObject, Sendable, Equatable {
   /// Absolute.
   var directory = ""
-  /// A position not confirmed for that long is renewed before a run ends as caught up.
   var renewAfter = Duration.seconds(12 * 3600)
 
   static var keys: [Key<Self>] {

@@ -4,7 +4,6 @@ import JSON
 struct CommitConfiguration: KeyedObject, Sendable, Equatable {
   /// Unless the file says it, the largest `commitMaxEvents` of the pipeline's sinks.
   var maxEvents = 2000
-  /// The limit for encoded output.
   var maxBytes = 16 << 20
   var maxDelay = Duration.seconds(1)
 

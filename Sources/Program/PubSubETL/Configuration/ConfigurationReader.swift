@@ -27,7 +27,7 @@ final class ConfigurationReader {
 
   func pipeline(_ document: JSONValue, _ mistakes: JSONMistakes) -> PipelineConfiguration? {
     let reader = JSONReader(document, mistakes: mistakes, context: self)
-    guard var pipeline = reader.read(PipelineConfiguration.self) else { return nil }
+    guard var pipeline = reader.read(PipelineConfiguration.keys) else { return nil }
     (pipeline.file, pipeline.base, pipeline.secrets) = (self.file, self.base, self.secrets)
     (pipeline.secretFiles, pipeline.inputFiles) = (self.secretFiles.paths, self.secretFiles.inputs)
     return pipeline

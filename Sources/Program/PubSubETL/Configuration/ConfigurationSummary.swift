@@ -19,7 +19,7 @@ enum ConfigurationSummary {
     ]
     if let file = org.tls.caFile { lines.append(("trusts", file)) }
     if let identity = org.tls.identity { lines.append(("shows", identity.certificateFile)) }
-    lines.append(("login", Self.login(org.auth) + (org.auth.server.map(way) ?? "")))
+    lines.append(("login", org.auth.summary + (org.auth.server.map(way) ?? "")))
     let hasTables = configuration.sinks.contains(where: \.keepsPosition)
     for topic in configuration.source.topics {
       let first =
@@ -71,30 +71,7 @@ enum ConfigurationSummary {
   /// `stages[1]: redact Email, *Phone and what the org classifies as compliance PII`
   private static func masks(_ stages: [StageConfiguration], of sink: String) -> [String] {
     stages.enumerated().compactMap { index, stage in
-      guard let mask = stage.options as? Mask.Options else { return nil }
-      let names = mask.columnNames.joined(separator: ", ")
-      let classes = mask.selector.map { "what the org classifies as \($0.words)" }
-      return "stages[\(index)]\(sink): \(mask.method.rawValue) "
-        + [names.isEmpty ? nil : names, classes].compactMap { $0 }.joined(separator: " and ")
-    }
-  }
-
-  private static func login(_ auth: AuthConfiguration) -> String {
-    switch auth {
-    case .clientCredentials(let login): "client credentials at \(login.loginURL.url)"
-    case .jwtBearer(let login):
-      "JWT bearer as \(login.username) at \(login.loginURL.url), audience \(login.audience)"
-    case .refreshToken(let login):
-      switch login.token {
-      case .value: "refresh token at \(login.loginURL.url)"
-      case .file(let file): "refresh token in \(file) at \(login.loginURL.url)"
-      }
-    case .salesforceCLI(let login): "\(login.program), for its org \(login.targetOrg)"
-    case .token(let login):
-      switch login.source {
-      case .value: "token for \(login.instanceURL.url)"
-      case .file(let file): "token in \(file) for \(login.instanceURL.url)"
-      }
+      stage.transform().hides.map { "stages[\(index)]\(sink): \($0)" }
     }
   }
 

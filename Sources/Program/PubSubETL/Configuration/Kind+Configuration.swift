@@ -78,20 +78,12 @@ extension Kind<Secret> {
 extension Kind<ServiceAddress> {
   /// - Parameter advice: says why a text is not the URL that is meant.
   static func address(advice: @escaping (JSONReader, String) -> String? = { _, _ in nil }) -> Self {
-    Kind<String>.text.map(
-      write: { .string($0.url) },
-      to: { reader, name, text in
-        if let advice = advice(reader, text) {
-          reader.report(name, advice)
-          return nil
-        }
-        do throws(ServiceAddress.ParseError) {
-          return try ServiceAddress(parsing: text)
-        } catch {
-          reader.report(name, "\(error)")
-          return nil
-        }
-      })
+    let text = Kind<String>.text.map { reader, name, text -> String? in
+      guard let advice = advice(reader, text) else { return text }
+      reader.report(name, advice)
+      return nil
+    }
+    return text.parsed(write: { .string($0.url) }, { try ServiceAddress(parsing: $0) })
   }
 }
 

@@ -8,7 +8,7 @@ struct OrgConfiguration: KeyedObject, Sendable {
   var proxy = ProxySettings.none
   /// Organization ID of 15 or 18 characters; nil to take it from the login.
   var orgID: String?
-  var auth = AuthConfiguration.salesforceCLI(SalesforceCLILogin())
+  var auth: any Login = SalesforceCLILogin()
 
   /// Everything that is sent stays on this machine.
   var isLocal: Bool { self.endpoint.isLoopback && self.auth.server?.isLoopback ?? true }
@@ -72,7 +72,7 @@ extension Kind<OrgConfiguration> {
           guard let file = configuration.configurationPath(reader, name),
             let shared = configuration.otherDocument(file)
           else { return nil }
-          let org = shared.read(OrgConfiguration.self)
+          let org = shared.read(OrgConfiguration.keys)
           configuration.addMistakes(of: shared, file: file)
           return org
         default:

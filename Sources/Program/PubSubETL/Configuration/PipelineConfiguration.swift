@@ -83,19 +83,13 @@ struct StageConfiguration: Sendable, Equatable {
   /// JSON pointer in the pipeline file.
   var path: String
   var value: JSONValue
-  /// Nil only if what is wrong with the object has been reported.
-  fileprivate var stage: ConfiguredStage?
-
-  /// Its kind; empty when that is what is wrong with it.
-  var type: String { self.value["type"]?.string ?? "" }
-
-  /// The `Options` of its kind.
-  var options: (any Sendable)? { self.stage?.options }
+  /// Nil only if its type is unknown, which has been reported.
+  fileprivate var make: (@Sendable () -> any Transform)?
 
   /// The stage, new for each run.
   func transform() -> any Transform {
-    guard let stage else { preconditionFailure("\(self.path) has mistakes") }
-    return stage.transform()
+    guard let make else { preconditionFailure("\(self.path) has mistakes") }
+    return make()
   }
 
   static func == (left: Self, right: Self) -> Bool {
@@ -128,8 +122,8 @@ extension PipelineConfiguration {
 
   /// Dead letters hold events as they came, before any stage.
   private func checkMasks(_ reader: JSONReader) {
-    guard (self.stages + self.sinks.flatMap(\.stages)).contains(where: { $0.type == Mask.type }),
-      self.deadLetter.payload == .full,
+    let stages = self.stages + self.sinks.flatMap(\.stages)
+    guard stages.contains(where: { $0.make?().hides != nil }), self.deadLetter.payload == .full,
       // Else its key is what is wrong, which has been reported.
       reader.any("dead_letter")?["payload"]?.string != "sealed"
     else { return }
@@ -177,20 +171,20 @@ extension PipelineConfiguration {
     func report(_ stage: StageConfiguration, _ message: String) {
       reader.report((stage.path, stage.value), message)
     }
-    for stage in self.sinks.flatMap(\.stages) where stage.type == Route.type {
+    for stage in self.sinks.flatMap(\.stages) where stage.make?().sinks != nil {
       report(stage, "'route' is a stage of the pipeline, not of one sink")
     }
-    for stage in self.stages.dropLast() where stage.type == Route.type {
+    for stage in self.stages.dropLast() where stage.make?().sinks != nil {
       report(stage, "'route' has to be the last of the pipeline's stages; the others go before it")
     }
-    guard let stage = self.stages.last, stage.type == Route.type, reader.mistakes.isEmpty,
-      let route = stage.transform() as? Route
+    guard reader.mistakes.isEmpty, let stage = self.stages.last, let route = stage.make?(),
+      let sinks = route.sinks
     else { return }
     let names = self.sinks.map(\.name)
-    for sink in route.sinks where !names.contains(sink) {
+    for sink in sinks where !names.contains(sink) {
       report(stage, "unknown sink '\(sink)'; the sinks are: \(names.joined(separator: ", "))")
     }
-    for name in names where !route.sinks.contains(name) {
+    for name in names where !sinks.contains(name) {
       report(stage, "nothing goes to sink '\(name)'; name it in a route or in 'default'")
     }
     // A channel brings objects that its name does not tell, and stages may have changed `_entity`.
@@ -199,7 +193,7 @@ extension PipelineConfiguration {
       !topics.contains(where: TopicName.isChannel),
       !self.stages.dropLast().contains(where: { $0.value.text().contains("\"_entity\"") })
     else { return }
-    for (rule, reason) in route.unreachable(among: topics.map { TopicName.entity($0) }) {
+    for (rule, reason) in route.unreachableRoutes(among: topics.map { TopicName.entity($0) }) {
       let value = stage.value["routes"]?.array?[rule] ?? stage.value
       reader.report(("\(stage.path)/routes/\(rule)", value), reason)
     }
@@ -230,7 +224,7 @@ extension Kind<[StageConfiguration]> {
         let value = reader.configuration.withKey(reader.reader(of: value, at: path))
         return StageConfiguration(
           path: path, value: value,
-          stage: TransformRegistry.stage(reading: reader.reader(of: value, at: path)))
+          make: TransformRegistry.stage(reading: reader.reader(of: value, at: path)))
       }
     }
   }

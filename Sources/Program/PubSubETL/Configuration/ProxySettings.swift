@@ -94,7 +94,7 @@ extension Kind<ProxySettings> {
           return nil
         }
       case .object:
-        guard let object = reader.object(name), let server = object.read(Server.self) else {
+        guard let object = reader.object(name), let server = object.read(Server.keys) else {
           return nil
         }
         // As with files of TLS, so that `${PROXY:-}` can be used in every pipeline.

@@ -12,7 +12,6 @@ struct RetryConfiguration: KeyedObject, Sendable, Equatable {
   var subscriptionPatience = Duration.seconds(1200)
   var minDelay = Duration.seconds(1)
   var maxDelay = Duration.seconds(60)
-  /// When following, a topic that the service refuses is asked for again after this time.
   var refusedDelay = Duration.seconds(600)
 
   static var keys: [Key<Self>] {

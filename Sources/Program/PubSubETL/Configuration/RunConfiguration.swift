@@ -18,10 +18,8 @@ struct RunConfiguration: KeyedObject, Sendable, Equatable {
   }
 
   var until = Until.caughtUp
-  /// Silence after which a topic counts as caught up.
   var quiet = Duration.seconds(15)
   var ifRunning = IfRunning.fail
-  /// Kinds that end the run with exit code 65.
   var failOn: Set<Attention> = []
 
   static var keys: [Key<Self>] {
@@ -91,7 +89,7 @@ extension Kind<RunConfiguration.Until> {
         case nil: nil
         }
       case .object:
-        guard let object = reader.object(name), let limit = object.read(Limit.self) else {
+        guard let object = reader.object(name), let limit = object.read(Limit.keys) else {
           return nil
         }
         if object.has("events") == object.has("duration") {

@@ -10,11 +10,8 @@ struct SnapshotConfiguration: KeyedObject, Sendable, Equatable {
   var mode: Mode?
   /// API names; empty for those of the topics. Of channels none is known without.
   var objects: [String] = []
-  /// Objects read at a time.
   var concurrency = 2
-  /// Time after which every reader sees a commit.
   var visibilityWait = Duration.seconds(60)
-  /// A snapshot that takes longer starts again.
   var maxDuration = Duration.seconds(48 * 3600)
 
   static var keys: [Key<Self>] {
@@ -76,7 +73,6 @@ struct RepairConfiguration: KeyedObject, Sendable, Equatable {
   var mode = Mode.auto
   /// Calls of a run; nil: 5 % of the org's daily API requests.
   var maxCalls: Int?
-  /// Percent of the org's daily API requests that has to be left.
   var reserve = 20
 
   static var keys: [Key<Self>] {

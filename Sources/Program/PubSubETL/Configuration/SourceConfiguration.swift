@@ -36,7 +36,6 @@ struct SourceConfiguration: KeyedObject, Sendable {
   /// At least one, no name twice.
   var topics: [Topic] = []
   private var start: StartPosition?
-  /// Events outstanding per stream, 1…100.
   var numRequested = 100
   var onInvalidReplay = InvalidReplayPolicy.fail
   var recordIDs = RecordIDs.rows
@@ -52,7 +51,16 @@ struct SourceConfiguration: KeyedObject, Sendable {
         example: ["/data/AccountChangeEvent", "/data/OpportunityChangeEvent"]),
       .key("start", \.start, .start, Topic.startText, example: "earliest"),
       .key(
-        "managed", \.managed, .managed,
+        "managed", \.managed,
+        .text(
+          .text(
+            pattern:
+              #"^([A-Za-z][A-Za-z0-9_]*|[0-9][A-Za-z0-9]{14}|[0-9][A-Za-z0-9]{17}|.*\$\{.*)$"#),
+          orElse:
+            "expected the developer name or record ID of a ManagedEventSubscription. A name has letters, "
+            + "digits and single underscores, begins with a letter, and has at most 80 characters; an "
+            + "ID has 15 or 18 letters and digits and begins with a digit"
+        ) { ManagedSubscription.Record($0) },
         "Developer name or record ID of a ManagedEventSubscription of the one topic, read with "
           + "ManagedSubscribe: the service keeps a position, too, and decides where a first run "
           + "begins; the position stored here stays the one that counts.", example: "Orders_Export"),
@@ -141,7 +149,7 @@ extension Kind<[SourceConfiguration.Topic]> {
           case .string(let text): add(Topic(name: text), element)
           case .object:
             let object = reader.reader(of: element.value, at: element.path)
-            guard let topic = object.read(Topic.self) else { continue }
+            guard let topic = object.read(Topic.keys) else { continue }
             add(topic, (object.path(of: "topic"), object.any("topic") ?? element.value))
           default:
             reader.report(
@@ -160,18 +168,17 @@ extension Kind<StartPosition> {
   private enum Preset: String, CaseIterable { case earliest, latest }
 
   private struct Position: KeyedObject {
-    var id: ReplayID?
+    var start = StartPosition.latest
 
     static var keys: [Key<Self>] {
       [
         .required(
-          "replay_id", \.id,
-          Kind<String>.string(.text(pattern: #"^(([0-9A-Fa-f]{2})+|.*\$\{.*)$"#)).map {
-            reader, name, hex in
-            let id = ReplayID(hex: hex)
-            if id == nil { reader.report(name, "expected an even number of hexadecimal digits") }
-            return id
-          }, "Begins after this event; hexadecimal digits.", example: "00000000000c5a3e0000")
+          "replay_id", \.start,
+          .text(
+            .text(pattern: #"^(([0-9A-Fa-f]{2})+|.*\$\{.*)$"#),
+            orElse: "expected an even number of hexadecimal digits"
+          ) { ReplayID(hex: $0).map { .replayID($0) } },
+          "Begins after this event; hexadecimal digits.", example: "00000000000c5a3e0000")
       ]
     }
   }
@@ -196,34 +203,13 @@ extension Kind<StartPosition> {
         case nil: nil
         }
       case .object:
-        return reader.object(name)?.read(Position.self)?.id.map { .replayID($0) }
+        return reader.object(name)?.read(Position.keys)?.start
       default:
         reader.report(
           name,
           "expected \"earliest\", \"latest\" or {\"replay_id\": \"<hex>\"}, found \(value.kind)")
         return nil
       }
-    }
-  }
-}
-
-extension Kind<ManagedSubscription.Record> {
-  /// The developer name or record ID of a managed subscription, which is for one topic and knows
-  /// itself where a first run begins.
-  fileprivate static var managed: Self {
-    Kind<String>.string(
-      .text(
-        pattern: #"^([A-Za-z][A-Za-z0-9_]*|[0-9][A-Za-z0-9]{14}|[0-9][A-Za-z0-9]{17}|.*\$\{.*)$"#)
-    ).map { reader, name, text in
-      let record = ManagedSubscription.Record(text)
-      if record == nil {
-        reader.report(
-          name,
-          "expected the developer name or record ID of a ManagedEventSubscription. A name has letters, "
-            + "digits and single underscores, begins with a letter, and has at most 80 characters; an "
-            + "ID has 15 or 18 letters and digits and begins with a digit")
-      }
-      return record
     }
   }
 }

@@ -26,7 +26,7 @@ struct ColumnCheck {
     // A channel's schemas are known only from its events, so it may still have the column.
     for finding in stages.findings() where planned.unknown.isEmpty {
       // A mask that no longer matches would let the field be exported under its new name.
-      if !finding.isOfMask, earlier[finding.key]?.contains(finding.name) ?? false {
+      if !finding.isHidden, earlier[finding.key]?.contains(finding.name) ?? false {
         self.warnings.append(
           "\(finding.description) is not in any current schema but was in an earlier one; if "
             + "the field was renamed in the org, use its new name in the pipeline file")
@@ -67,15 +67,15 @@ extension PipelineConfiguration {
   /// Whether any stage, or a sink's `column_types`, names columns that have to exist.
   var namesColumns: Bool { !RunStages(self, org: "").findings().isEmpty }
 
-  var masks: [Mask.Options] {
-    (self.stages + self.sinks.flatMap(\.stages)).compactMap { $0.options as? Mask.Options }
+  private var allStages: [any Transform] {
+    (self.stages + self.sinks.flatMap(\.stages)).map { $0.transform() }
   }
 
-  var masksColumns: Bool { !self.masks.isEmpty }
+  var masksColumns: Bool { self.allStages.contains { $0.hides != nil } }
 
   /// The classifications that stages mask by; empty if the org need not be asked.
   var classificationSelectors: [ClassificationSelector] {
-    self.masks.compactMap(\.selector)
+    self.allStages.compactMap(\.classificationSelector)
   }
 
   /// The checkpoint's entry, read without its lock; empty without a readable checkpoint.

@@ -34,63 +34,10 @@ struct OrgCredentials: CredentialsSource {
     configuration.clock = clock
     let client = HTTPClient(configuration)
     self.http = client
-    switch org.auth {
-    case .clientCredentials(let login):
-      self.provider = Self.provider(
-        ClientCredentialsFlow(
-          loginURL: login.loginURL.url, clientID: login.clientID,
-          clientSecret: login.clientSecret.value,
-          organizationID: org.orgID, client: client), clock, secrets, onRenewal)
-    case .jwtBearer(let login):
-      guard let key = login.key else {
-        preconditionFailure("a login without a key is reported when the file is loaded")
-      }
-      self.provider = Self.provider(
-        JWTBearerFlow(
-          JWTBearerFlow.Identity(
-            loginURL: login.loginURL.url, clientID: login.clientID, username: login.username,
-            audience: login.audience),
-          key: key, organizationID: org.orgID, client: client, onNotice: onNotice), clock,
-        secrets, onRenewal)
-    case .refreshToken(let login):
-      let source: RefreshTokenFlow.Source =
-        switch login.token {
-        case .value(let secret): .value(secret.value)
-        case .file(let path): .file(RefreshTokenFile(path, clock: clock))
-        }
-      self.provider = Self.provider(
-        RefreshTokenFlow(
-          RefreshTokenFlow.App(
-            loginURL: login.loginURL.url, clientID: login.clientID,
-            clientSecret: login.clientSecret?.value),
-          source: source, organizationID: org.orgID, client: client,
-          onToken: { secrets.add($0) }, onNotice: onNotice), clock, secrets, onRenewal)
-    case .salesforceCLI(let login):
-      self.provider = Self.provider(
-        SalesforceCLIFlow(
-          program: login.program, targetOrg: login.targetOrg, organizationID: org.orgID,
-          clock: clock), clock, secrets, onRenewal)
-    case .token(let login):
-      self.provider = Self.provider(
-        StaticTokenFlow(
-          token: {
-            switch login.source {
-            case .value(let secret): secret.value
-            case .file(let path):
-              try Self.token(inFile: path)
-            }
-          }, instanceURL: login.instanceURL.url, organizationID: org.orgID), clock, secrets, onRenewal)
-    }
-  }
-
-  private static func token(inFile path: String) throws(AuthError) -> String {
-    do {
-      let text = String(decoding: try TextFile.read(path), as: UTF8.self)
-      return String(text.prefix { !$0.isWhitespace })
-    } catch {
-      throw AuthError(
-        error.isTemporary ? .exhausted : .configuration, "the access_token file \(path) \(error)")
-    }
+    let flow = org.auth.flow(
+      LoginContext(
+        organizationID: org.orgID, client: client, secrets: secrets, onNotice: onNotice))
+    self.provider = Self.provider(flow, clock, secrets, onRenewal)
   }
 
   private static func provider(

@@ -8,7 +8,7 @@ struct RunStages {
   let pipeline: StageChain
   /// By the sink's name; only sinks whose columns are named or whose rows are changed.
   let sinks: [String: StageChain]
-  private let route: Route?
+  private let route: (any Transform)?
 
   /// - Parameters:
   ///   - org: ID of the org; empty without a login.
@@ -20,13 +20,13 @@ struct RunStages {
     let stages = configuration.stages.map { $0.transform() }
     self.pipeline = StageChain(stages)
     self.pipeline.begin(run)
-    let route = stages.lazy.compactMap { $0 as? Route }.first
+    let route = stages.first { $0.sinks != nil }
     self.route = route
     var sinks: [String: StageChain] = [:]
     for sink in configuration.sinks {
       let own =
-        [route?.filter(for: sink.name)].compactMap { $0 } + sink.stages.map { $0.transform() }
-        + [(sink as? any ColumnNamingSink)?.columnWatcher].compactMap { $0 }
+        [route?.filter(for: sink.name)].compactMap(\.self) + sink.stages.map { $0.transform() }
+        + [(sink as? any ColumnNamingSink)?.columnWatcher].compactMap(\.self)
       guard !own.isEmpty else { continue }
       let chain = StageChain(own, sink: sink.name)
       chain.begin(run)
@@ -82,11 +82,11 @@ struct RunStages {
     try self.pipeline.apply(to: decode())
     if let refused = self.pipeline.takeRefusedEvents().first { return refused.reason }
     for sink in lacking ?? [] {
-      guard let route = self.route else { break }
+      guard let filter = self.route?.filter(for: sink) else { break }
       let batch = try decode()
       try self.pipeline.apply(to: batch)
       let hasRows = batch.rowCount > 0
-      try StageChain([route.filter(for: sink)]).apply(to: batch)
+      try StageChain([filter]).apply(to: batch)
       if hasRows, batch.rowCount == 0 {
         return
           "sink '\(sink)' refused it, and the stage 'route' does not send it there now; send it "
@@ -137,7 +137,7 @@ struct RunStages {
     var key: String
     var name: String
     /// Whether the stage hides what it names.
-    var isOfMask: Bool
+    var isHidden: Bool
     /// `stage drop (stages[0]): 'Emial' (nearest: Email)`
     var description: String
     /// The stage before that removes or renames the column: `stage drop (stages[0])`.
@@ -169,7 +169,7 @@ struct RunStages {
           ? "\(sink)stage \(columns.type) (stages[\(columns.stage)])" : "\(sink)\(columns.type)"
         let earlier = place.isEmpty ? nil : self.pipeline.remover(of: name)
         return Finding(
-          key: place + columns.type, name: name, isOfMask: columns.type == Mask.type,
+          key: place + columns.type, name: name, isHidden: columns.isHidden,
           description: "\(what): \(columns.description(of: name))",
           removedBy: columns.removedBy[name] ?? earlier)
       }

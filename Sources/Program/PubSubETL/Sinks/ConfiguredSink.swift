@@ -64,7 +64,7 @@ extension ConfiguredSink {
     ]
   }
 
-  static var allDeclarations: [KeyDeclaration] { Self.allKeys.declarations() }
+  static var allDeclarations: [KeyDeclaration] { Self.allKeys.map(\.declaration) }
 
   /// Reports what is wrong; nil when no sink can be made at all.
   static func read(_ reader: JSONReader) -> Self? { reader.read(Self.allKeys) }

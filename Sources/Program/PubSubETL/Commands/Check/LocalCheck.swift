@@ -67,24 +67,13 @@ enum LocalCheck {
         warnings.append("note: sink '\(sink.name)': \(note)")
       }
     }
-    if case .refreshToken(let login) = configuration.source.org.auth,
-      case .file(let file) = login.token,
-      let reason = Self.obstacle(to: FilePath.directory(of: FilePath.real(file) ?? file))
-    {
-      warnings.append(
-        "attention: if the login service replaces the refresh token, the new one cannot be stored "
-          + "in \(file): \(reason)")
-    }
-    return warnings
+    return warnings + configuration.source.org.auth.localWarnings()
   }
 
   /// Current tables whose rows depend on conditions about values, which select changes, not records.
   private static func conditionalTables(_ configuration: PipelineConfiguration) -> [String] {
     func conditions(_ stages: [StageConfiguration]) -> [String] {
-      stages.filter { [Filter.type, Route.type].contains($0.type) }.flatMap { stage in
-        let named = stage.transform().namedColumns?.names ?? []
-        return named.filter { !$0.hasPrefix("_") }
-      }
+      stages.flatMap { $0.transform().conditionNames.filter { !$0.hasPrefix("_") } }
     }
     return configuration.sinks.compactMap { sink in
       let names = Set(conditions(configuration.stages + sink.stages)).sorted()

@@ -180,7 +180,7 @@ extension EventTraces: StageObserver {
         } else {
           self.traces[key]?.steps.append(step)
         }
-      } else if stage is RouteFilter, let sink {
+      } else if stage.leavesOutRows, let sink {
         self.traces[key]?.sinks[sink].routed = rows.shown.count
       }
       guard let refusal else { continue }

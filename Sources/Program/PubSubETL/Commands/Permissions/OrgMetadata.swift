@@ -38,10 +38,10 @@ struct OrgMetadata {
         "permissionsets/\(name).permissionset", Self.permissionSet(rights, label: label)),
     ]
     var remarks = rights.remarks
-    if let flow = Flow(configuration.source.org.auth) {
+    if let app = configuration.source.org.auth.app {
       files += Self.app(
-        name: name, label: label, flow: flow, contact: contact, certificate: certificate)
-      remarks += flow.remarks(name: name, hasCertificate: certificate != nil)
+        name: name, label: label, app: app, contact: contact, certificate: certificate)
+      remarks += app.remarks(name: name, hasCertificate: certificate != nil)
     } else {
       remarks.append("the login of this pipeline needs no app of its own, so none is written")
     }
@@ -95,12 +95,12 @@ struct OrgMetadata {
   }
 
   private static func app(
-    name: String, label: String, flow: Flow, contact: String, certificate: String?
+    name: String, label: String, app: App, contact: String, certificate: String?
   ) -> [File] {
     func named(_ elements: MetadataElement...) -> [MetadataElement] {
       [MetadataElement("externalClientApplication", name)] + elements
     }
-    let usesCertificate = flow == .jwtBearer ? certificate : nil
+    let usesCertificate = app == .jwtBearer ? certificate : nil
     var files = [
       self.file(
         "externalClientApps/\(name).eca",
@@ -121,11 +121,11 @@ struct OrgMetadata {
               "callbackUrl", "https://login.salesforce.com/services/oauth2/success")
           ] + (usesCertificate.map { [MetadataElement("certificate", $0)] } ?? [])
             + named(
-              MetadataElement("isClientCredentialsFlowEnabled", flow == .clientCredentials),
+              MetadataElement("isClientCredentialsFlowEnabled", app == .clientCredentials),
               MetadataElement("isConsumerSecretOptional", false),
               MetadataElement("isIntrospectAllTokens", false),
               MetadataElement("isPkceRequired", true),
-              MetadataElement("isRefreshTokenRotationEnabled", flow == .refreshToken),
+              MetadataElement("isRefreshTokenRotationEnabled", app == .refreshToken),
               MetadataElement("isSecretRequiredForRefreshToken", true),
               MetadataElement("label", "\(name)_glbloauth"),
               MetadataElement("shouldRotateConsumerKey", false),
@@ -136,11 +136,11 @@ struct OrgMetadata {
           "ExtlClntAppOauthSettings",
           [
             MetadataElement(
-              "commaSeparatedOauthScopes", flow == .clientCredentials ? "Api" : "Api, RefreshToken")
+              "commaSeparatedOauthScopes", app == .clientCredentials ? "Api" : "Api, RefreshToken")
           ] + named(MetadataElement("label", "\(name)_oauth")))),
     ]
     // That of client credentials names the run-as user, which differs from org to org.
-    if flow != .clientCredentials {
+    if app != .clientCredentials {
       files.append(
         self.file(
           "extlClntAppOauthPolicies/\(name)_oauthPlcy.ecaOauthPlcy",
@@ -157,20 +157,11 @@ struct OrgMetadata {
 }
 
 extension OrgMetadata {
-  /// The flows that need an app of the org.
-  fileprivate enum Flow {
+  /// The flows for which an app of the org is made.
+  enum App {
     case clientCredentials, jwtBearer, refreshToken
 
-    init?(_ auth: AuthConfiguration) {
-      switch auth {
-      case .clientCredentials: self = .clientCredentials
-      case .jwtBearer: self = .jwtBearer
-      case .refreshToken: self = .refreshToken
-      case .salesforceCLI, .token: return nil
-      }
-    }
-
-    func remarks(name: String, hasCertificate: Bool) -> [String] {
+    fileprivate func remarks(name: String, hasCertificate: Bool) -> [String] {
       switch self {
       case .clientCredentials:
         [

@@ -17,15 +17,12 @@ struct FilesSettings: ConfiguredSink, Equatable {
   var common = SinkKeys(name: FilesSettings.type)
   /// Absolute.
   var directory = ""
-  /// The level of zstd, 1…19.
   var compressionLevel = 1
   var int64 = Int64Form.number
-  /// Bytes of a finished file, compressed.
   var rotateBytes = 128 << 20
   var rotateEvents = 1_000_000
   var rotateAge = Duration.seconds(3600)
   var rotateIdle = Duration.seconds(300)
-  /// What it means that finished files are not there.
   var whenMissing = FileSinkConfiguration.MissingPolicy.fail
   private var fileMode: UInt32?
   private var groupID: UInt32?
@@ -42,12 +39,16 @@ struct FilesSettings: ConfiguredSink, Equatable {
         "directory", \.directory, .path,
         "Holds a folder for each object; relative to this file.", example: "../out"),
       .key(
-        "mode", \.fileMode, .fileMode,
+        "mode", \.fileMode,
+        .text(
+          .text(pattern: #"^(0?[0-7]{3}|\$\{.*\})$"#),
+          orElse: "expected an octal mode that lets the owner read and write and makes nothing "
+            + "executable: \"0640\", \"0644\", \"0660\"", Self.mode),
         "Mode of the files in octal digits; directories can be searched by those who can read "
           + "them. Set exactly, whatever the umask. Without mode and group, files are created "
           + "with 0640 and directories with 0750, minus the umask.", example: "0644"),
       .key(
-        "group", \.groupID, .group,
+        "group", \.groupID, Kind<String>.text.parsed { try UserGroup.id(of: $0) },
         "Group of new files and directories, a name or a number. The user who runs the program "
           + "must be a member. By default, the system decides.",
         example: "${LOADER_GROUP}"),
@@ -84,6 +85,14 @@ struct FilesSettings: ConfiguredSink, Equatable {
             "Time since the file's last event.", example: "1m"),
         ], "When a file is finished and the next one is started."),
     ]
+  }
+
+  /// Read and write bits, those of the owner included; nil for others.
+  private static func mode(_ text: String) -> UInt32? {
+    guard (3...4).contains(text.utf8.count), let mode = UInt32(text, radix: 8),
+      mode & 0o600 == 0o600, mode & ~0o666 == 0
+    else { return nil }
+    return mode
   }
 
   /// Nil: 0640, and 0750 of directories, as the umask leaves them.
@@ -191,35 +200,6 @@ extension FilesSettings: RemovableSink, PreviewingSink, FailingSink {
       default: .inconsistentOutput
       }
     return RunFailure(reason, error.message)
-  }
-}
-
-extension Kind<UInt32> {
-  /// Read and write bits, those of the owner included.
-  fileprivate static var fileMode: Self {
-    Kind<String>.string(.text(pattern: #"^(0?[0-7]{3}|\$\{.*\})$"#)).map { reader, name, text in
-      guard (3...4).contains(text.utf8.count), let mode = UInt32(text, radix: 8),
-        mode & 0o600 == 0o600, mode & ~0o666 == 0
-      else {
-        reader.report(
-          name,
-          "expected an octal mode that lets the owner read and write and makes nothing "
-            + "executable: \"0640\", \"0644\", \"0660\"")
-        return nil
-      }
-      return mode
-    }
-  }
-
-  fileprivate static var group: Self {
-    Kind<String>.text.map { reader, name, group in
-      do throws(UserGroup.LookUpError) {
-        return try UserGroup.id(of: group)
-      } catch {
-        reader.report(name, error.description)
-        return nil
-      }
-    }
   }
 }
 
