@@ -1,3 +1,4 @@
+import Bytes
 import DurableFiles
 import Foundation
 import JSON
@@ -231,19 +232,19 @@ import Testing
       _ = try dead.committed()
       return try dead.flush(finish: true)
     }
-    let state = try store()
+    _ = try store()
     var path = ""
     try ExportedFile.visit(
       .deadLetters, in: "\(self.directory.path)/dead", pipeline: "opps"
     ) { path = "\(self.directory.path)/dead/\($0.name)" }
     try "changed".write(toFile: path, atomically: true, encoding: .utf8)
     #expect(
-      try self.deadLetters(from: state).waiting().count(
+      try self.deadLetters(from: nil).waiting().count(
         of: [Self.deals], lackedBy: "files", since: .max) == 1)
     var ledger = try DeadLetterLedger(directory: "\(self.directory.path)/dead", pipeline: "opps")
     try ledger.note(
       .dropped, [DeadLetterLedger.Key(id: .init("OpportunityChangeEvent-e1-1"), replayID: "7231")])
-    #expect(try self.deadLetters(from: state).waiting() == WaitingLetters())
+    #expect(try self.deadLetters(from: nil).waiting() == WaitingLetters())
   }
 
   @Test("Gap events are counted until a snapshot that begins later is complete")
@@ -329,6 +330,75 @@ import Testing
       try self.rows("entity", "topics", "complete_through", "last_run") == [
         ["Opportunity", "[\(Self.deals)]", "2026-02-17 04:03:16+00", "2026-02-17 04:03:15+00"]
       ])
+  }
+
+  @Test("A line that lacks a fact, or has one that cannot be true, is not fresh")
+  func hostileLines() throws {
+    try self.run { sink in
+      try self.write(TestEvent(number: 0), to: sink)
+      try self.commit(sink, self.position(through: 1_771_300_995_000), isLast: true)
+    }
+    func time(_ hours: Int) -> String {
+      "\"complete_through\":\"\(UTCTime.timestamp(milliseconds: UTCTime.now() + Int64(hours) * 3_600_000))\""
+    }
+    let good = "\"missing_ranges\":0,\"dead_letters\":0"
+    let cases = [
+      ("\(good),\(time(-1))", "fresh"), ("\(good),\(time(24))", "late"), (good, "late"),
+      ("\(good),\"complete_through\":\"infinity\"", "late"),
+      ("\(good),\"complete_through\":\"soon\"", "late"),
+      ("\(good),\"complete_through\":1e999", "late"),
+      ("\"missing_ranges\":0,\(time(-1))", "late"),
+      ("\"missing_ranges\":null,\"dead_letters\":0,\(time(-1))", "late"),
+      ("\"missing_ranges\":0,\"dead_letters\":1e999,\(time(-1))", "late"),
+      ("\"missing_ranges\":0,\"dead_letters\":-1,\(time(-1))", "stale"),
+      ("\"missing_ranges\":-1,\"dead_letters\":0,\(time(-1))", "stale"),
+    ]
+    for (members, state) in cases {
+      try "{\"entity\":\"Opportunity\",\"pipeline\":\"opps\",\(members)}\n".write(
+        toFile: "\(self.directory.path)/_freshness.ndjson", atomically: true, encoding: .utf8)
+      #expect(try self.rows("state") == [[state]], "\(members)")
+    }
+  }
+
+  @Test(
+    "A line that this program does not write breaks no view, and the next run leaves it out",
+    arguments: [
+      "\"holes\":1e999", "\"last_run\":\"soon\"", "\"topics\":[1]", "\"topics\":\"x\"",
+      "\"snapshot_rows\":1.5", "\"sink\":{}",
+    ])
+  func damagedLine(member: String) throws {
+    let state = try self.run { sink in
+      try self.write(TestEvent(number: 0), to: sink)
+      return try self.commit(sink, self.position(through: 1_771_300_995_000), isLast: true)
+    }
+    let path = "\(self.directory.path)/_freshness.ndjson"
+    let own = try String(contentsOfFile: path, encoding: .utf8)
+    let other = "{\"entity\":\"Account\",\"pipeline\":\"other\",\"newer\":1}\n"
+    let damaged = "{\"entity\":\"Opportunity\",\"pipeline\":\"other\",\(member)}\n"
+    try (damaged + other + own).write(toFile: path, atomically: true, encoding: .utf8)
+    #expect(try self.rows("pipeline").contains(["opps"]))
+    try self.run(from: state) { sink in
+      try self.commit(sink, self.position(through: 1_771_300_995_000), isLast: true)
+    }
+    #expect(try String(contentsOfFile: path, encoding: .utf8) == other + own)
+  }
+
+  @Test("A run whose _freshness.ndjson cannot be read exports its data, and warns once")
+  func unreadable() throws {
+    let path = "\(self.directory.path)/_freshness.ndjson"
+    try FileManager.default.createDirectory(
+      atPath: "\(path)/in", withIntermediateDirectories: true)
+    var warnings: [String] = []
+    try self.run { sink in
+      sink.onOutdatedFreshness = { warnings.append($0) }
+      for number in 0..<2 {
+        self.clock.elapsed += .seconds(20)
+        try self.write(TestEvent(number: number), to: sink)
+        try self.commit(sink, self.position(through: 1_771_300_995_000), isLast: number == 1)
+      }
+      #expect(sink.finishedFileCount == 1)
+    }
+    #expect(warnings.count == 1 && warnings.first?.contains(path) == true)
   }
 
   @Test("A run that finishes no file describes its objects at intervals")

@@ -11,22 +11,34 @@ extension FileSink: DescribedSink {
     guard self.freshness.isDue(at: now, self.store.finishedFileCount, isLast: isLast) else {
       return
     }
-    let letters = letters()
-    try self.store.attempt { () throws(FileSystemError) in
-      let catalog = self.store.catalog
-      try self.freshness.load(from: catalog, self.history)
-      let lines = self.freshness.lines(
-        positions, unfinished: self.store.ledger.unfinished,
-        deadLetters: { letters.count(of: $0, lackedBy: self.name, since: $1) })
-      guard !lines.isEmpty else { return }
-      try catalog.setFreshness(
-        lines.map {
-          $0.json(
-            pipeline: self.configuration.pipeline, sink: self.name,
-            lastRun: self.clock.utcMilliseconds())
-        })
+    do throws(FileSystemError) {
+      try self.describe(positions, letters())
+    } catch {
+      // The data does not depend on it, and `complete_through` in it goes stale by itself.
+      self.onOutdatedFreshness?(
+        "\(ColumnCatalog.freshnessName) cannot be updated: \(error). The data is exported; only the "
+          + "view _freshness is out of date. Make the file readable and writable, or move it away: "
+          + "the next run creates it again")
+      self.onOutdatedFreshness = nil
     }
     self.freshness.written(at: now, self.store.finishedFileCount)
+  }
+
+  private func describe(
+    _ positions: [String: TopicPosition], _ letters: WaitingLetters
+  ) throws(FileSystemError) {
+    let catalog = self.store.catalog
+    try self.freshness.load(from: catalog, self.history)
+    let lines = self.freshness.lines(
+      positions, unfinished: self.store.ledger.unfinished,
+      deadLetters: { letters.count(of: $0, lackedBy: self.name, since: $1) })
+    guard !lines.isEmpty else { return }
+    try catalog.setFreshness(
+      lines.map {
+        $0.json(
+          pipeline: self.configuration.pipeline, sink: self.name,
+          lastRun: self.clock.utcMilliseconds())
+      })
   }
 }
 
@@ -70,7 +82,6 @@ struct FreshnessLedger {
     from catalog: ColumnCatalog, _ history: ExportHistory
   ) throws(FileSystemError) {
     guard !self.isLoaded else { return }
-    self.isLoaded = true
     for line in try catalog.freshness() {
       let topics = self.objects[line.entity]?.topics ?? []
       self.objects[line.entity] = line
@@ -81,6 +92,7 @@ struct FreshnessLedger {
       guard let entity = try catalog.entity(inFolder: folder) else { continue }
       self.objects[entity, default: ObjectFreshness(entity: entity)].topics.formUnion(topics)
     }
+    self.isLoaded = true
   }
 
   /// The lines after a commit.

@@ -88,6 +88,9 @@ public final class FileSink: BufferingSink {
     set { self.store.onFinished = newValue }
   }
 
+  /// Receives, once in a run, why `_freshness.ndjson` cannot be kept up to date.
+  @exclusivity(unchecked) public var onOutdatedFreshness: ((String) -> Void)?
+
   /// What the file system lacks, and what is done instead; nil before `survey`, or if it has all.
   public var fileSystemShortcomings: String? { self.store.shortcomings }
 

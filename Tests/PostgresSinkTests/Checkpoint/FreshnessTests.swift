@@ -1,3 +1,4 @@
+import Bytes
 import JSON
 import Pipeline
 import PostgresClient
@@ -94,7 +95,7 @@ struct FreshnessTests {
     let run = try SinkRun(database) {
       $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
     }.begin()
-    run.completeThrough = 4_102_444_800_000  // In 2100, so that only a setting makes it late.
+    run.completeThrough = UTCTime.now()
     try run.commit()
     run.sink.close()
     try run.eye.execute("UPDATE salesforce.opportunity SET _stale = false, _partial = false")
@@ -139,7 +140,18 @@ struct FreshnessTests {
           + "'{\(SinkRun.topic),complete_through_ms}'", "late"
       ),
     ]
-    for step in steps {
+    // What no run stores is not fresh, and breaks no view.
+    let hostile = [
+      ("now() + interval '1 day'", "late"), ("now()", "fresh"), ("'infinity'::timestamptz", "late"),
+    ].map { time, state in ("to_jsonb(floor(1000 * extract(epoch FROM \(time))))", state) }
+    let junk = ["null", "\"Infinity\"", "\"soon\"", "1e999", "-1", "{}"].map { ("'\($0)'", "late") }
+    let stored = (hostile + junk).map { value, state in
+      (
+        statement: "UPDATE salesforce._etl_checkpoint SET topics = jsonb_set(topics, "
+          + "'{\(SinkRun.topic),complete_through_ms}', \(value))", state: state
+      )
+    }
+    for step in steps + stored {
       try run.eye.execute(step.statement)
       #expect(
         try run.eye.rows(
@@ -169,7 +181,7 @@ struct FreshnessTests {
     let run = try SinkRun(database) {
       $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
     }.begin()
-    run.completeThrough = 4_102_444_800_000
+    run.completeThrough = UTCTime.now()
     try run.eye.execute(
       """
       UPDATE salesforce.opportunity SET _partial = false;
@@ -198,7 +210,7 @@ struct FreshnessTests {
     let run = try SinkRun(database) {
       $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
     }.begin()
-    run.completeThrough = 4_102_444_800_000
+    run.completeThrough = UTCTime.now()
     try run.eye.execute("UPDATE salesforce.opportunity SET _partial = false")
     _ = try run.sink.sealAndPrepare(run.positions, letters: (1...3).map { self.letter($0) })
     try run.sink.commitPatiently()
@@ -224,7 +236,7 @@ struct FreshnessTests {
     let run = try SinkRun(database) {
       $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
     }.begin()
-    run.completeThrough = 4_102_444_800_000
+    run.completeThrough = UTCTime.now()
     try run.eye.execute("UPDATE salesforce.opportunity SET _partial = false")
     let channel = "/data/ChangeEvents"
     _ = try run.sink.sealAndPrepare(run.positions, letters: [self.letter(1, topic: channel)])

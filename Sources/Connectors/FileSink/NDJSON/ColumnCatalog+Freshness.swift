@@ -33,13 +33,27 @@ extension ColumnCatalog {
       .flatMap { EntityColumns(parsing: $0) }?.entity
   }
 
-  /// Lines that are not JSON, perhaps edited by hand, are left out, because nothing depends on them.
+  /// Lines that this program does not write, perhaps edited by hand, are left out, because nothing
+  /// depends on them and a reader may fail on them.
   private func freshnessLines() throws(FileSystemError) -> [(json: JSONValue, isOwn: Bool)] {
     guard let content = try self.read(self.freshnessPath) else { return [] }
     return content.split(separator: UInt8(ascii: "\n")).compactMap { line in
-      guard let json = try? JSONValue(parsing: Array(line)), let name = json["pipeline"]?.string
+      guard let json = try? JSONValue(parsing: Array(line)), let name = json["pipeline"]?.string,
+        json["entity"]?.string != nil,
+        DuckDBViews.lineColumns.allSatisfy({ Self.isWritten(json[$0], as: $1) })
       else { return nil }
       return (json, name == self.pipeline)
+    }
+  }
+
+  /// - Parameter type: the type of the column in DuckDB.
+  private static func isWritten(_ value: JSONValue?, as type: String) -> Bool {
+    guard let value, value != nil else { return true }
+    return switch type {
+    case "BIGINT": value.integer != nil
+    case "TIMESTAMPTZ": value.string.flatMap(ObjectFreshness.milliseconds(of:)) != nil
+    case "VARCHAR[]": value.array?.allSatisfy { $0.string != nil } == true
+    default: value.string != nil
     }
   }
 }

@@ -4,7 +4,7 @@ extension DuckDBViews {
   static let freshnessName = "_freshness"
 
   /// The columns of `_freshness.ndjson`.
-  private static let lineColumns = [
+  static let lineColumns = [
     ("entity", "VARCHAR"), ("pipeline", "VARCHAR"), ("sink", "VARCHAR"), ("topics", "VARCHAR[]"),
     ("complete_through", "TIMESTAMPTZ"), ("last_run", "TIMESTAMPTZ"), ("holes", "BIGINT"),
     ("missing_ranges", "BIGINT"), ("dead_letters", "BIGINT"), ("snapshot_at", "TIMESTAMPTZ"),
@@ -32,15 +32,16 @@ extension DuckDBViews {
       ),
       runs AS (
         SELECT * FROM read_json(\(Self.literal(path)),
-          format = 'newline_delimited', hive_partitioning = false,
+          format = 'newline_delimited', hive_partitioning = false, ignore_errors = true,
           columns = {\(columns)})
       )
       SELECT * EXCLUDE (unnamed, snapshot_begun_at), CASE
         WHEN snapshot_state <> 'complete' THEN 'copying'
-        WHEN stale > 0 OR waiting_for_repair > 0 OR missing_ranges > 0
-          OR dead_letters > 0 OR len(columns_filling) > 0 THEN 'stale'
-        WHEN complete_through >= now()
-          - coalesce(getvariable('late_after')::INTERVAL, INTERVAL 2 HOURS) THEN 'fresh'
+        WHEN stale > 0 OR waiting_for_repair > 0 OR missing_ranges <> 0
+          OR dead_letters <> 0 OR len(columns_filling) > 0 THEN 'stale'
+        WHEN missing_ranges = 0 AND dead_letters = 0 AND complete_through BETWEEN now()
+          - coalesce(getvariable('late_after')::INTERVAL, INTERVAL 2 HOURS)
+          AND now() + INTERVAL 5 MINUTES THEN 'fresh'
         ELSE 'late' END AS state
       FROM (
         SELECT entity, pipeline, sink, complete_through, last_run, stale, partial, holes,

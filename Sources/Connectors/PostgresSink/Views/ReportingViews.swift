@@ -250,11 +250,16 @@ package struct ReportingViews {
         """, ""
       )
     func time(_ milliseconds: String) -> String { "to_timestamp((\(milliseconds)) / 1000)" }
-    // A table is complete up to the time through which all its topics are.
-    let through = "(p.value ->> 'complete_through_ms')::double precision"
+    // A table is complete up to the time through which all its topics are. A value that no run
+    // stores is no time.
+    let through = """
+      CASE WHEN jsonb_typeof(p.value -> 'complete_through_ms') = 'number' \
+      AND (p.value ->> 'complete_through_ms')::numeric BETWEEN 0 AND 253402300799999 \
+      THEN (p.value ->> 'complete_through_ms')::double precision END
+      """
     let feeds = """
       SELECT e.key AS table_name, c.pipeline, c.sink, c.committed_at AS last_run, \
-      CASE WHEN bool_and(p.value ? 'complete_through_ms') THEN \(time("min(\(through))")) END \
+      CASE WHEN count(\(through)) = count(*) THEN \(time("min(\(through))")) END \
       AS complete_through, \(time("max(e.value::double precision)")) AS last_change, \
       sum(coalesce((p.value ->> 'holes')::numeric, 0)) AS holes, \
       array_agg(p.key ORDER BY p.key) AS topics \
@@ -296,9 +301,9 @@ package struct ReportingViews {
     CASE WHEN v.snapshot_state <> 'complete' THEN 'copying' \
     WHEN v.stale > 0 OR v.waiting_for_repair > 0 OR v.missing_ranges > 0 OR d.dead_letters > 0 \
     OR v.columns_filling IS NOT NULL THEN 'stale' \
-    WHEN v.complete_through >= now() - coalesce(\
-    nullif(current_setting('pubsub_etl.late_after', true), '')::interval, '2 hours') THEN 'fresh' \
-    ELSE 'late' END
+    WHEN v.complete_through BETWEEN now() - coalesce(\
+    nullif(current_setting('pubsub_etl.late_after', true), '')::interval, '2 hours') \
+    AND now() + interval '5 minutes' THEN 'fresh' ELSE 'late' END
     """
 
   /// SQL: the names of a table's columns in a state, of which bookkeeping of earlier versions has

@@ -48,6 +48,9 @@ extension FileSink: SurveyedSink {
 
   /// What recovery finishes was the earlier run's to report.
   func recovered(_ context: SinkContext) {
+    self.onOutdatedFreshness = { [logger = context.logger, name = self.name] reason in
+      logger.warning("\(reason)", metadata: ["sink": "\(name)"])
+    }
     self.onFinished = { [log = context.log, name = self.name] file in
       log.info(
         "file finished",
