@@ -66,6 +66,16 @@ struct PositionRestoreTests {
     #expect(position.resume?.hex == "00b1")
   }
 
+  @Test("An event that only a database refused is in the files and in a letter, and counts once")
+  func refusedByDatabase() throws {
+    let letter = StateSample.line(5...5, replayIDs: ("00a5", "00a5"), isDeadLetter: true)
+    let position = try #require(
+      self.resumed(
+        self.outcome(
+          [[StateSample.line(0...9, replayIDs: ("00a0", "00a9"))]], deadLetters: [letter])))
+    #expect(position.epoch == 1 && position.nextOrdinal == 10)
+  }
+
   @Test("A dead letter between files or at the end does not count as missing")
   func deadLetters() throws {
     let letters = [

@@ -39,7 +39,7 @@ struct PositionRestore {
     let files = sinks.flatMap { $0 } + letters
     // At least one file is of the newest epoch.
     let last = files.map(\.lastOrdinal).max() ?? 0
-    let covered = sinks.map { self.coveredThrough($0 + letters) }.min() ?? -1
+    let covered = sinks.map { self.coveredThrough($0, letters) }.min() ?? -1
     if covered == last, let position = self.end(epoch: epoch, last: last, files: files) {
       return self.unlessTooOld(position, files: files)
     }
@@ -63,24 +63,30 @@ struct PositionRestore {
   }
 
   /// The last ordinal up to which every event is in a finished file; -1 for none.
-  private func coveredThrough(_ files: [ExportedFile]) -> Int64 {
-    let files = files.sorted { $0.firstOrdinal < $1.firstOrdinal }
+  ///
+  /// - Parameter letters: a letter that only a database refused is in the sink's files too.
+  private func coveredThrough(_ own: [ExportedFile], _ letters: [ExportedFile]) -> Int64 {
+    let files = (own.map { ($0, false) } + letters.map { ($0, true) })
+      .sorted { $0.0.firstOrdinal < $1.0.firstOrdinal }
     var covered: Int64 = -1
     var index = 0
     while index < files.count {
       // Files of several entities or dates overlap: together they have to be complete.
-      var high = files[index].lastOrdinal
-      var events: Int64 = 0
+      var high = files[index].0.lastOrdinal
+      var (ownEvents, letterEvents): (Int64, Int64) = (0, 0)
       var end = index
-      while end < files.count, files[end].firstOrdinal <= high {
-        high = max(high, files[end].lastOrdinal)
-        events += files[end].events
+      while end < files.count, files[end].0.firstOrdinal <= high {
+        let (file, isLetters) = files[end]
+        high = max(high, file.lastOrdinal)
+        if isLetters { letterEvents += file.events } else { ownEvents += file.events }
         end += 1
       }
-      let low = files[index].firstOrdinal
-      let isComplete = low == covered + 1 && events == high - low + 1
+      let low = files[index].0.firstOrdinal
+      let isComplete =
+        low == covered + 1
+        && [ownEvents, ownEvents + letterEvents].contains(high - low + 1)
       // What is missing beside events that the service does not keep any more cannot be read again.
-      let isPast = files[index..<end].allSatisfy { self.isTooOld($0.lastCommitTimestamp) }
+      let isPast = files[index..<end].allSatisfy { self.isTooOld($0.0.lastCommitTimestamp) }
       guard isComplete || isPast else { break }
       covered = high
       index = end
