@@ -21,8 +21,8 @@ public struct DeadLetterArchive {
   /// Skips files that somebody has removed.
   ///
   /// - Parameter state: the checkpoint's state of the dead letters; nil if there is none.
-  /// - Throws: `FileSinkError`: `.inconsistent` for a file that was edited, `.io`; whatever `body`
-  ///   throws.
+  /// - Throws: `FileSinkError`: `.inconsistent` for a file that is not the one in the manifest, `.io`;
+  ///   whatever `body` throws.
   public func visit(
     openFiles state: JSONValue?, _ body: (StoredDeadLetter) throws -> Void
   ) throws {
@@ -36,7 +36,8 @@ public struct DeadLetterArchive {
     var finished: Set<String> = []
     try ExportedFile.visit(.deadLetters, in: self.directory, pipeline: self.pipeline) { file in
       guard self.org == nil || file.org == self.org else { return }
-      files.append(.init(paths: ["\(self.directory)/\(file.name)"], extent: .whole))
+      files.append(
+        .init(paths: ["\(self.directory)/\(file.name)"], extent: .whole, exported: file))
       finished.insert(file.name)
     }
     for json in state?["files"]?.array ?? [] {
@@ -49,7 +50,25 @@ public struct DeadLetterArchive {
           paths: [record.part, record.name].map { "\(self.directory)/\($0)" },
           extent: .first(record.committedByteCount)))
     }
-    return DeadLetterCursor(files)
+    return DeadLetterCursor(files, directory: self.directory)
+  }
+
+  /// The number of letters that were retried or dropped, and whose files are missing; 0 if it cannot
+  /// be determined.
+  func missingHandledCount(openFiles state: JSONValue?) -> Int64 {
+    guard
+      let ledger = try? DeadLetterLedger(
+        directory: self.directory, pipeline: self.pipeline, state: state)
+    else { return 0 }
+    var count = ledger.outcomes.count
+    do {
+      try self.visit(openFiles: state) { letter in
+        if ledger[letter] != nil { count -= 1 }
+      }
+    } catch {
+      return 0
+    }
+    return Int64(count)
   }
 }
 
@@ -59,13 +78,19 @@ public final class DeadLetterCursor {
     /// The names that the file may have.
     var paths: [String]
     var extent: SegmentLines.Extent
+    /// The manifest's description of a finished file.
+    var exported: ExportedFile?
   }
 
   private var files: ArraySlice<File>
   private var open: (path: String, lines: SegmentLines.Cursor)?
+  private let directory: String
   private let fileSystem = SystemFileSystem()
 
-  init(_ files: [File]) { self.files = files[...] }
+  init(_ files: [File], directory: String) {
+    self.files = files[...]
+    self.directory = directory
+  }
 
   /// Calls `body` with the next letters: those that end in the next 128 KiB of text.
   ///
@@ -102,6 +127,13 @@ public final class DeadLetterCursor {
 
   /// Nil if somebody has removed the file.
   private func lines(of file: File) throws -> (String, SegmentLines.Cursor)? {
+    if let exported = file.exported,
+      case .changed(let fault) = try OutputVerification.compare(exported, in: self.directory)
+    {
+      throw FileSinkError(
+        .inconsistent,
+        "\(fault); put back a copy of the file, or remove it and start 'run --accept-missing'")
+    }
     for path in file.paths where try self.fileSystem.size(of: path) != nil {
       let lines = SegmentLines(path: path, extent: file.extent, fileSystem: self.fileSystem)
       return (path, try SegmentLines.Cursor(lines))

@@ -30,6 +30,9 @@ public final class DeadLetterFile: DeadLetterStore {
   /// Letters taken since the start of the run.
   public private(set) var count = 0
 
+  /// Losses of earlier letters that `recover` accepted, as text.
+  public private(set) var acceptedFaults: [String] = []
+
   private let store: SegmentStore
   private let directory: String
   private let pipeline: String
@@ -54,7 +57,7 @@ public final class DeadLetterFile: DeadLetterStore {
   ///   - directory: absolute path; created if missing.
   ///   - pipeline: the pipeline's name, part of file names.
   ///   - org: ID of the org, kept in the manifest.
-  ///   - acceptsMissing: continues without missing letters in progress.
+  ///   - acceptsMissing: continues without missing or changed letters (`--accept-missing`).
   public convenience init(
     directory: String, pipeline: String, org: String, payload: Payload = .full,
     acceptsMissing: Bool = false, clock: ProcessClock = ProcessClock()
@@ -89,8 +92,10 @@ public final class DeadLetterFile: DeadLetterStore {
   /// Like `FileSink.recover`, except that earlier letters without a checkpoint are not an error:
   /// whether state was lost is decided by the sinks' manifests.
   public func recover(from state: JSONValue?) throws {
-    try self.store.recover(
-      self.store.survey(from: state, acceptsMissing: self.acceptsMissing))
+    let survey = try self.store.survey(
+      from: state, whenMissing: state == nil ? nil : .fail, acceptsMissing: self.acceptsMissing)
+    self.acceptedFaults = survey.acceptedFaults
+    try self.store.recover(survey)
     self.state = state
     try self.note(DeadLetterLedger.Key.retried(in: state))
   }

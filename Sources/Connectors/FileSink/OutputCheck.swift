@@ -7,7 +7,8 @@ internal import Pipeline
 /// The manifest is the evidence for the files, and the checkpoint for the manifest, because it
 /// names the file that was finished last (`last_finished`). An existing file must have its recorded
 /// size. A missing file was either lost or removed by a reader; see
-/// `FileSinkConfiguration.MissingPolicy`.
+/// `FileSinkConfiguration.MissingPolicy`. No loader removes dead letters: all their files are
+/// checked, and one may be missing only if its letters were retried or dropped.
 struct OutputCheck {
   /// The finding as text, without a remedy.
   private(set) var faults: [String] = []
@@ -25,6 +26,9 @@ struct OutputCheck {
   /// The directory of the last run, if it is another one.
   private let formerDirectory: String?
   private let policy: FileSinkConfiguration.MissingPolicy?
+  /// The letters, for files of dead letters.
+  private let archive: DeadLetterArchive?
+  private let state: JSONValue?
   private let matcher: SegmentName.Matcher
   /// The last finished file according to the checkpoint.
   private let expected: String?
@@ -36,7 +40,7 @@ struct OutputCheck {
   private var lines: [[UInt8]] = []
   private var next = 0
 
-  /// The maximum number of files checked, with a stat(2) call for each at every start.
+  /// The maximum number of data files checked, with a stat(2) call for each at every start.
   private static let maxCount = 100
 
   /// - Parameters:
@@ -48,6 +52,10 @@ struct OutputCheck {
   ) {
     self.directory = directory
     self.policy = policy
+    self.state = state
+    self.archive =
+      kind == .deadLetters
+      ? DeadLetterArchive(directory: directory, pipeline: pipeline, org: nil) : nil
     self.matcher = SegmentName.Matcher(kind: kind, pipeline: pipeline)
     self.formerDirectory = state?["directory"]?.string.flatMap { $0 == directory ? nil : $0 }
     // A directory that was moved has the manifest. Whoever removes that one must not move it.
@@ -71,7 +79,7 @@ struct OutputCheck {
       self.hasAccepted = true
       self.lines.removeAll()
       self.next = 0
-    } else if self.lines.count < Self.maxCount {
+    } else if self.archive != nil || self.lines.count < Self.maxCount {
       self.lines.append(Array(line))
     } else {
       self.lines[self.next].replaceAll(with: line)
@@ -90,6 +98,7 @@ struct OutputCheck {
     /// Directories of entities with an older existing file.
     var kept: Set<String> = []
     var missing: [String] = []
+    var missingEventCount: Int64 = 0
     for line in self.lines[self.next...] + self.lines[..<self.next] {
       guard let json = try? JSONValue(parsing: line), let name = json["name"]?.string,
         let byteCount = json["bytes"]?.integer
@@ -98,7 +107,10 @@ struct OutputCheck {
       let entity = String(name.prefix { $0 != "/" })
       guard let size = try fileSystem.size(of: "\(self.directory)/\(name)") else {
         self.missingCount += 1
-        if self.policy == .fail, kept.contains(entity) { missing.append(name) }
+        missingEventCount += json["events"]?.integer ?? 0
+        if self.policy == .fail, self.archive != nil || kept.contains(entity) {
+          missing.append(name)
+        }
         continue
       }
       kept.insert(entity)
@@ -109,6 +121,16 @@ struct OutputCheck {
       }
     }
     guard let first = missing.first else { return }
+    if let archive {
+      let lostCount = missingEventCount - archive.missingHandledCount(openFiles: self.state)
+      guard lostCount > 0 else { return }
+      self.faults.append(
+        (missing.count == 1
+          ? "\(self.directory)/\(first) is missing"
+          : "\(missing.count) files are missing, the first is \(self.directory)/\(first)")
+          + "; dead letters lost that were neither retried nor dropped: \(lostCount)")
+      return
+    }
     self.faults.append(
       missing.count == 1
         ? "\(self.directory)/\(first) is missing, but older files of its entity are still there"
@@ -145,7 +167,10 @@ struct OutputCheck {
   }
 
   /// What to do about faults.
-  var remedy: String { self.isElsewhere ? Self.moveRemedy : Self.missingRemedy }
+  var remedy: String {
+    if self.isElsewhere { return Self.moveRemedy }
+    return self.archive == nil ? Self.missingRemedy : Self.missingLettersRemedy
+  }
 
   private static let moveRemedy =
     "change \"directory\" back; or move the old directory with everything in it, _manifest.ndjson "
@@ -156,9 +181,13 @@ struct OutputCheck {
     "put back what is missing; or continue without it: 'run --accept-missing' (events of the "
     + "last 72 h can be read again with 'checkpoint set'); or, if a loader removes files in any "
     + "order, set \"when_missing\": \"ignore\" in the sink"
+
+  private static let missingLettersRemedy =
+    "put back what is missing or was changed; or remove changed files and give up their letters: "
+    + "'run --accept-missing' (then 'pubsub-etl snapshot' reads their records)"
 }
 
-/// The result of `status` for a sink's newest finished files; needs no lock and can be used during
+/// The result of `status` for a sink's newest finished files, or for dead letters; needs no lock and can be used during
 /// a run.
 public struct OutputState: Sendable, Equatable {
   /// What was lost, in words.
@@ -183,9 +212,29 @@ public struct OutputState: Sendable, Equatable {
     directory: String, pipeline: String, whenMissing: FileSinkConfiguration.MissingPolicy,
     state: JSONValue?
   ) throws(FileSinkError) -> OutputState {
+    try self.read(
+      OutputCheck(directory: directory, pipeline: pipeline, policy: whenMissing, state: state),
+      in: directory)
+  }
+
+  /// The state of the files of dead letters.
+  ///
+  /// - Parameter state: the checkpoint's state of the dead letters.
+  /// - Throws: as `read`.
+  public static func readDeadLetters(
+    directory: String, pipeline: String, state: JSONValue?
+  ) throws(FileSinkError) -> OutputState {
+    try self.read(
+      OutputCheck(
+        directory: directory, kind: .deadLetters, pipeline: pipeline, policy: .fail, state: state),
+      in: directory)
+  }
+
+  private static func read(
+    _ check: OutputCheck, in directory: String
+  ) throws(FileSinkError) -> OutputState {
     let fileSystem = SystemFileSystem()
-    var check = OutputCheck(
-      directory: directory, pipeline: pipeline, policy: whenMissing, state: state)
+    var check = check
     try Manifest(directory: directory, fileSystem: fileSystem).peek { check.visit($0, name: $1) }
     do throws(FileSystemError) {
       try check.finish(on: fileSystem)

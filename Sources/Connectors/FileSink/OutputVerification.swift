@@ -25,13 +25,12 @@ public struct OutputVerification: Sendable, Equatable {
   ) throws(FileSinkError) -> OutputVerification {
     var result = OutputVerification()
     var failure: FileSinkError?
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
-    defer { buffer.deallocate() }
     for kind in kinds {
       try ExportedFile.visit(kind, in: directory, pipeline: pipeline) { file in
         guard failure == nil else { return }
         do throws(FileSystemError) {
-          try result.compare(file, in: directory, ignoringMissing, through: buffer)
+          result.note(
+            file, try Self.compare(file, in: directory), ignoringMissing: ignoringMissing)
         } catch {
           failure = FileSinkError(error)
         }
@@ -41,22 +40,25 @@ public struct OutputVerification: Sendable, Equatable {
     return result
   }
 
-  private mutating func compare(
-    _ file: ExportedFile, in directory: String, _ ignoringMissing: Bool,
-    through buffer: UnsafeMutableRawBufferPointer
-  ) throws(FileSystemError) {
+  /// A file compared with its line in the manifest; differences as text.
+  enum Comparison {
+    case equal
+    case missing(String)
+    case changed(String)
+  }
+
+  static func compare(
+    _ file: ExportedFile, in directory: String
+  ) throws(FileSystemError) -> Comparison {
     let fileSystem = SystemFileSystem()
     let path = "\(directory)/\(file.name)"
-    guard let size = try fileSystem.size(of: path) else {
-      self.missingCount += 1
-      if !ignoringMissing { self.add("\(path) is missing") }
-      return
-    }
+    guard let size = try fileSystem.size(of: path) else { return .missing("\(path) is missing") }
     guard size == file.bytes else {
-      self.changedCount += 1
-      return self.add("\(path) has \(size) bytes, the manifest says \(file.bytes)")
+      return .changed("\(path) has \(size) bytes, the manifest says \(file.bytes)")
     }
     let opened = try OpenFile(path, [], on: fileSystem)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
+    defer { buffer.deallocate() }
     var hash = SHA256()
     var offset = 0
     while case let count = try opened.read(into: buffer, at: offset), count > 0 {
@@ -65,11 +67,25 @@ public struct OutputVerification: Sendable, Equatable {
     }
     let sha256 = hash.snapshot().hex
     if let expected = file.sha256, sha256 != expected {
-      self.changedCount += 1
-      return self.add("\(path) has the SHA-256 \(sha256), the manifest says \(expected)")
+      return .changed("\(path) has the SHA-256 \(sha256), the manifest says \(expected)")
     }
-    self.fileCount += 1
-    self.byteCount += file.bytes
+    return .equal
+  }
+
+  private mutating func note(
+    _ file: ExportedFile, _ comparison: Comparison, ignoringMissing: Bool
+  ) {
+    switch comparison {
+    case .equal:
+      self.fileCount += 1
+      self.byteCount += file.bytes
+    case .missing(let fault):
+      self.missingCount += 1
+      if !ignoringMissing { self.add(fault) }
+    case .changed(let fault):
+      self.changedCount += 1
+      self.add(fault)
+    }
   }
 
   private mutating func add(_ fault: String) {

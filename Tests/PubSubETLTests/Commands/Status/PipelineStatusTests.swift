@@ -104,9 +104,9 @@ struct PipelineStatusTests {
       try state.write(
         StateSample.line(3...4, isDeadLetter: true),
         to: state.configuration.deadLetter.directory + "/_manifest.ndjson")
-      // Only its name is looked at.
+      // Only its name and size are looked at.
       try state.write(
-        "",
+        String(repeating: "x", count: 100),
         to: state.configuration.deadLetter.directory
           + "/export_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000003.dead.ndjson.zst")
       try LastRun.store(
@@ -117,6 +117,29 @@ struct PipelineStatusTests {
       #expect(status.problems.map(\.kind) == kinds)
       #expect(status.exitCode == (kinds.isEmpty ? 0 : 65))
       #expect(status.text.contains("2 dead letters are waiting ('dead-letters list' shows why"))
+    }
+  }
+
+  @Test("Dead letters whose file was removed or truncated are lost output")
+  func lostLetters() throws {
+    for content in [nil, "x"] {
+      let state = try StateSample(sets: ["dead_letter={\"max\":5}"])
+      try state.store([StateSample.topic: state.position(confirmedAt: self.now)])
+      let directory = state.configuration.deadLetter.directory
+      try state.write(
+        StateSample.line(3...4, isDeadLetter: true), to: directory + "/_manifest.ndjson")
+      let path =
+        directory
+        + "/export_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000003.dead.ndjson.zst"
+      if let content { try state.write(content, to: path) }
+      try LastRun.store(
+        state.report(.success, at: UTCTime.now() + 5), processID: getpid(), in: state.paths,
+        hiding: SecretMask())
+      let status = try PipelineStatus.read(state.configuration, maxAge: nil)
+      #expect(status.problems.map(\.kind) == ["lost_output"])
+      #expect(status.problems.first?.message.contains(path) == true)
+      #expect(status.exitCode == 65)
+      #expect(status.deadLetters.waiting == 2)
     }
   }
 

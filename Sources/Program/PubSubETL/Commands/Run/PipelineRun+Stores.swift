@@ -1,4 +1,5 @@
 import Checkpoint
+import FileSink
 import JSON
 import Logging
 import Pipeline
@@ -41,6 +42,7 @@ extension PipelineRun {
       let positions = try self.startingPositions(document, sinks, context)
       try sinks.recover()
       let deadLetters = try context.deadLetters(recoveredFrom: document?.deadLetters)
+      try self.noteAccepted(deadLetters.acceptedFaults)
       let removed = try SinkRegistry.finishRemoved(
         succession, pipeline: self.configuration.name, org: session.org, clock: self.clock
       ) { self.logger.log(level: $0, "\($1)") }

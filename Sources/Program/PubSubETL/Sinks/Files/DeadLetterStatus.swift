@@ -15,6 +15,8 @@ struct DeadLetterStatus {
   var waiting: Int64 = 0
   /// How many may wait before somebody has to look at them; nil for any number.
   var tolerated: Int?
+  /// How the finished files are.
+  var output = OutputState()
   /// How all finished files are, if that was asked for.
   var verification: OutputVerification?
 
@@ -38,24 +40,27 @@ struct DeadLetterStatus {
       directory: self.directory, pipeline: pipeline, state: reading.checkpoint?.deadLetters?.json)
     self.retried = ledger.count(.retried)
     self.dropped = ledger.count(.dropped)
-    if isWhole {
-      self.waiting = max(0, self.events - Int64(self.retried + self.dropped))
-    } else {
-      // Letters of files that were taken away do not count: nobody knows whether they were handled.
+    self.output = try OutputState.readDeadLetters(
+      directory: self.directory, pipeline: pipeline, state: reading.checkpoint?.deadLetters?.json)
+    self.waiting = max(0, self.events - Int64(self.retried + self.dropped))
+    if !isWhole, self.output.faults.isEmpty {
+      // Letters in files that were removed were handled, or given up with --accept-missing.
+      self.waiting = 0
       try DeadLetterBook(reading.configuration).visit(DeadLetterSelection()) { _, _ in
         self.waiting += 1
       }
     }
     self.openFiles = reading.checkpoint?.deadLetters?.openFileCount ?? 0
     if reading.verifies {
-      // Somebody deals with dead letters, and removes them.
+      // `output` has those whose letters were not handled.
       self.verification = try OutputVerification.read(
         [.deadLetters], in: self.directory, pipeline: pipeline, ignoringMissing: true)
     }
   }
 
   var problems: [PipelineStatus.Problem] {
-    var problems = self.verification?.problems(of: "dead letters") ?? []
+    var problems = self.output.problems(of: "dead letters")
+    problems += self.verification?.problems(of: "dead letters") ?? []
     if let tolerated, self.waiting > Int64(tolerated), let remark {
       problems.append(
         PipelineStatus.Problem(

@@ -109,11 +109,9 @@ struct FilesStatus {
   private var isRemoved: Bool { self.removedAt != nil }
 
   private var problems: [PipelineStatus.Problem] {
-    self.output.faults.map { fault in
-      PipelineStatus.Problem(
-        .data, self.output.isElsewhere ? "other_directory" : "lost_output",
-        "sink '\(self.name)': \(fault): \(self.output.remedy)")
-    } + self.refusals + (self.verification?.problems(of: "sink '\(self.name)'") ?? [])
+    let sink = "sink '\(self.name)'"
+    return self.output.problems(of: sink) + self.refusals
+      + (self.verification?.problems(of: sink) ?? [])
   }
 
   /// Records that are not in the files, although they were read.
@@ -275,6 +273,16 @@ struct FilesStatus {
       "newest_files_missing": .integer(self.output.missingCount),
       "verified": self.verification?.json ?? nil,
     ]
+  }
+}
+
+extension OutputState {
+  func problems(of thing: String) -> [PipelineStatus.Problem] {
+    self.faults.map { fault in
+      PipelineStatus.Problem(
+        .data, self.isElsewhere ? "other_directory" : "lost_output",
+        "\(thing): \(fault): \(self.remedy)")
+    }
   }
 }
 

@@ -1,0 +1,149 @@
+import DurableFiles
+import Foundation
+import JSON
+import Pipeline
+import TestSupport
+import Testing
+
+@testable import FileSink
+
+@Suite("Dead letters whose files are not as they were written")
+struct LostLettersTests {
+  private let directory: TemporaryDirectory
+  private let clock = TestClock()
+
+  init() throws { self.directory = try TemporaryDirectory() }
+
+  private var letters: String { "\(self.directory.path)/dead" }
+
+  /// Stores letters in a file of their own, and returns the state of the next checkpoint.
+  private func run(
+    from state: JSONValue? = nil, letters numbers: [Int], accepts: Bool = false,
+    accepted: Int = 0
+  ) throws -> JSONValue {
+    let dead = DeadLetterFile(
+      directory: self.letters, pipeline: "opps", org: "00D", acceptsMissing: accepts,
+      fileSystem: SystemFileSystem(), clock: self.clock.sinkClock)
+    try dead.recover(from: state)
+    #expect(dead.acceptedFaults.count == accepted)
+    for number in numbers { try dead.append(ScriptedRun.letter(TestEvent(number: number))) }
+    _ = try dead.flush(finish: true)
+    _ = try dead.committed()
+    return try dead.flush(finish: true)
+  }
+
+  private func paths() throws -> [String] {
+    var paths: [String] = []
+    try ExportedFile.visit(.deadLetters, in: self.letters, pipeline: "opps") {
+      paths.append("\(self.letters)/\($0.name)")
+    }
+    return paths
+  }
+
+  private func output(_ state: JSONValue) throws -> OutputState {
+    try OutputState.readDeadLetters(directory: self.letters, pipeline: "opps", state: state)
+  }
+
+  private func drop(_ number: Int) throws {
+    var ledger = try DeadLetterLedger(directory: self.letters, pipeline: "opps")
+    let archive = DeadLetterArchive(directory: self.letters, pipeline: "opps", org: nil)
+    try archive.visit(openFiles: nil) { letter in
+      if letter.letter.ordinal == number { try ledger.note(.dropped, [.init(letter)]) }
+    }
+  }
+
+  private func expectLost(
+    _ state: JSONValue, naming place: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    #expect(
+      try self.output(state).faults.contains { $0.contains(place) }, sourceLocation: sourceLocation)
+    let error = #expect(throws: FileSinkError.self, sourceLocation: sourceLocation) {
+      try self.run(from: state, letters: [])
+    }
+    #expect(error?.code == .lostOutput, sourceLocation: sourceLocation)
+    #expect(error?.message.contains(place) == true, sourceLocation: sourceLocation)
+  }
+
+  @Test("A removed file is lost until its letters are given up")
+  func removed() throws {
+    var state = try self.run(letters: [1, 2])
+    state = try self.run(from: state, letters: [3])
+    let path = try self.paths()[0]
+    try FileManager.default.removeItem(atPath: path)
+    try self.expectLost(state, naming: path)
+    state = try self.run(from: state, letters: [], accepts: true, accepted: 1)
+    #expect(try self.output(state).faults.isEmpty)
+    state = try self.run(from: state, letters: [4])
+    try FileManager.default.removeItem(atPath: try self.paths()[2])
+    try self.expectLost(state, naming: try self.paths()[2])
+  }
+
+  @Test("A file may be removed once its letters were retried or dropped")
+  func removedLater() throws {
+    var state = try self.run(letters: [1, 2])
+    state = try self.run(from: state, letters: [3])
+    try self.drop(1)
+    try self.drop(3)
+    let path = try self.paths()[0]
+    let content = try #require(FileManager.default.contents(atPath: path))
+    try FileManager.default.removeItem(atPath: path)
+    // One of two is lost, although as many were dropped.
+    try self.expectLost(state, naming: path)
+    try content.write(to: URL(filePath: path))
+    try self.drop(2)
+    try FileManager.default.removeItem(atPath: path)
+    #expect(try self.output(state).faults.isEmpty)
+    state = try self.run(from: state, letters: [4])
+    #expect(try self.output(state).faults.isEmpty)
+  }
+
+  @Test("A directory that was moved away is lost")
+  func moved() throws {
+    let state = try self.run(letters: [1])
+    try FileManager.default.moveItem(atPath: self.letters, toPath: "\(self.letters).old")
+    try self.expectLost(state, naming: "\(self.letters)/_manifest.ndjson")
+  }
+
+  @Test("A truncated file is reported and not read")
+  func changed() throws {
+    let state = try self.run(letters: [1])
+    let path = try self.paths()[0]
+    let content = try #require(FileManager.default.contents(atPath: path))
+    let archive = DeadLetterArchive(directory: self.letters, pipeline: "opps", org: nil)
+    try content.dropLast().write(to: URL(filePath: path))
+    var count = 0
+    let error = #expect(throws: FileSinkError.self) {
+      try archive.visit(openFiles: state) { _ in count += 1 }
+    }
+    #expect(error?.code == .inconsistent && error?.message.contains(path) == true)
+    #expect(count == 0)
+    try self.expectLost(state, naming: path)
+  }
+
+  @Test("A letter that was edited in a file of the recorded size is not read")
+  func edited() throws {
+    let state = try self.run(letters: [1])
+    let path = try self.paths()[0]
+    let content = try #require(FileManager.default.contents(atPath: path))
+    let line = try Decompression.lines(of: Array(content))[0]
+    let name = try #require(path.split(separator: "/").last)
+    let directory = String(path.dropLast(name.count + 1))
+    try ViewFiles.finish(
+      line.replacing("\"time\":\"2026", with: "\"time\":\"2020") + "\n", as: String(name),
+      in: directory)
+    let size = try #require(FileManager.default.contents(atPath: path)).count
+    let manifest = "\(self.letters)/_manifest.ndjson"
+    try String(contentsOfFile: manifest, encoding: .utf8)
+      .replacing("\"bytes\":\(content.count),", with: "\"bytes\":\(size),")
+      .write(toFile: manifest, atomically: true, encoding: .utf8)
+    let archive = DeadLetterArchive(directory: self.letters, pipeline: "opps", org: nil)
+    let error = #expect(throws: FileSinkError.self) { try archive.visit(openFiles: state) { _ in } }
+    #expect(error?.message.contains("SHA-256") == true)
+    // Such a letter is waiting, whatever time it says.
+    let dead = DeadLetterFile(directory: self.letters, pipeline: "opps", org: "00D")
+    try dead.recover(from: state)
+    #expect(
+      dead.waiting().count(
+        of: ["/data/OpportunityChangeEvent"], lackedBy: "files", since: .max) == 1)
+  }
+}
