@@ -39,7 +39,8 @@ public struct DeadLetterLedger: Sendable {
 
   public subscript(letter: StoredDeadLetter) -> Outcome? { self.outcomes[Key(letter)] }
 
-  private let path: String
+  /// Absolute.
+  public let path: String
   private let directory: String
   private let fileSystem: any FileSystem
 

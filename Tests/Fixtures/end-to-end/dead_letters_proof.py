@@ -243,6 +243,7 @@ class Proof:
             pipeline.expect_counts(0, count)
             before.check("the whole retry")
             before.check_manifest()
+            self.prove_lost_ledger(pipeline)
             pipeline.run()
             pipeline.expect_lacking(url, [])
             pipeline.expect(0, "status", "--verify")
@@ -252,6 +253,20 @@ class Proof:
             if with_database:
                 pipeline.compare_tables(url)
             return count
+
+    def prove_lost_ledger(self, pipeline):
+        """Without the ledger nothing is retried a second time, whatever letters are chosen."""
+        [ledger] = glob.glob(pipeline.work + "/**/_ledger-*.ndjson", recursive=True)
+        os.rename(ledger, ledger + ".away")
+        letters = pipeline.letters()["letters"]
+        files = harness.Inventory(pipeline.output)
+        files.check("before the ledger was lost")
+        for choice in (["--all"], [letters[1]["id"]]):
+            _, errors = pipeline.expect(65, "dead-letters", "retry", *choice)
+            if "is missing or incomplete" not in errors:
+                pipeline.fail("retry without a ledger says", errors)
+        files.check("without the ledger")
+        os.rename(ledger + ".away", ledger)
 
     def prove_refused(self):
         name = "refused"

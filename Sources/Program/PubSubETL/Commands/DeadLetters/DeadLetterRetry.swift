@@ -76,6 +76,7 @@ final class DeadLetterRetry {
     // Before the login: a mistaken ID is reported at once.
     let earlier = try DeadLetterBook(self.configuration)
     let isWaiting = try DeadLetterChoice.isWaiting(ids, all: all, in: earlier)
+    try self.check(earlier.ledger)
     // What a retry that was killed has left is finished, even if it had come to the last letter.
     let states = document.sinks.values + [document.deadLetters].compactMap { $0 }
     guard isWaiting || states.contains(where: { $0.openFileCount > 0 }) else {
@@ -114,6 +115,24 @@ final class DeadLetterRetry {
       }
     }
     return self.result
+  }
+
+  /// Without its ledger, a letter that was retried waits again, and would be exported twice.
+  private func check(_ ledger: DeadLetterLedger) throws {
+    for files in self.configuration.fileSinks {
+      var count: Int64 = 0
+      try ExportedFile.visit(
+        .redriven, in: files.directory, pipeline: self.configuration.name
+      ) { count += $0.events }
+      guard count > ledger.outcomes.count else { continue }
+      throw RunFailure(
+        .lostState,
+        "\(ledger.path) is missing or incomplete: it has "
+          + "\(Phrase.count(ledger.outcomes.count, "letter")), and "
+          + "\(count) were exported again to \(files.directory). Put it back from a backup. Without "
+          + "one, drop the letters that were retried: the files with \"redriven\" in "
+          + "_manifest.ndjson have their events")
+    }
   }
 
   // MARK: Stores
