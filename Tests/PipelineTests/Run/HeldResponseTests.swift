@@ -33,6 +33,16 @@ struct HeldResponseTests {
     #expect(harness.store.lines(of: "a") == Self.events.map(\.line))
   }
 
+  @Test("A request that fails because of a signal is not reported as retried")
+  func failsWhileStopping() async throws {
+    let harness = Harness()
+    var retries = 0
+    harness.onRetry = { retries += 1 }
+    try await harness.run(
+      self.source([.interrupted, .schemasFailed(topic: 0, Self.noSchema, delay: .seconds(60))]))
+    #expect(retries == 0)
+  }
+
   @Test("A time limit ends the run", arguments: [false, true])
   func timeLimit(isGoal: Bool) async throws {
     let harness = Harness()

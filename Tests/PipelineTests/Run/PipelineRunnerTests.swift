@@ -32,6 +32,7 @@ import Testing
     /// Done before every call of a sink or store.
     var onStep: (() -> Void)?
     var onNote: ((RunNote) -> Void)?
+    var onRetry: (() -> Void)?
 
     init() {
       self.configuration.quiet = .zero
@@ -71,6 +72,7 @@ import Testing
         stored: [self.store.positions()] + self.databases.map(self.store.positions(of:)),
         reader: self.reader(source), configuration: self.configuration,
         wallClock: { [wallClock] in wallClock })
+      runner.onRetry = { [onRetry] _, _, _ in onRetry?() }
       runner.onNote = self.onNote
       defer { self.statistics = runner.statistics }
       let outcome = try await runner.run()

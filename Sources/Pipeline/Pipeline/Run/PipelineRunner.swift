@@ -238,6 +238,8 @@ public final class PipelineRunner<S: Source> {
   private func noteRetry(topic: Int, _ failure: SourceFailure, delay: Duration) {
     self.statistics.topics[topic].retries += 1
     self.statistics.topics[topic].lastFailure = failure
+    // A signal makes requests fail, and nothing is retried after it.
+    if case .interrupted = self.outcome { return }
     self.onRetry?(self.topics[topic].topic.name, failure, delay)
   }
 
