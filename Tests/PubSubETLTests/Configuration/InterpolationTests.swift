@@ -72,6 +72,15 @@ struct InterpolationTests {
       ),
       ("${X:-${NAME}}", "the default of ${X} cannot contain another variable"),
       ("${file:}", "'${file:}' does not name a file"),
+      (
+        "${file:~/x}",
+        "${file:…}: only a shell replaces '~' and '$HOME' in a path; write the absolute path"
+      ),
+      (
+        "${file:${NAME}/x}",
+        "the path in ${file:…} cannot contain a variable; write the path itself"
+      ),
+      ("${file:a\0b}", "${file:…}: a path cannot contain U+0000"),
       ("${file:gone}", "the file /nowhere/gone cannot be read: No such file or directory"),
     ])
   func malformed(text: String, message: String) {

@@ -279,7 +279,11 @@ struct PipelineConfigurationTests {
     ])
   func shellPaths(key: String) throws {
     let sample = try SamplePipeline()
-    for path in ["~", "~/out", "$HOME/out", "/a/$HOME", "$${HOME}/out"] {
+    #expect(
+      try sample.mistakes(sets: ["\(key)=\"a\\u0000b\""]).contains {
+        $0.contains("a path cannot contain U+0000")
+      })
+    for path in ["~", "~/out", "~root/out", "$HOME/out", "/a/$HOME", "$${HOME}/out"] {
       let mistakes = try sample.mistakes(sets: ["\(key)=\(path)"])
       #expect(
         mistakes.contains {

@@ -31,6 +31,40 @@ enum FilePath {
     Self.normalize(path.utf8.first == Self.slash ? path : "\(base)/\(path)")
   }
 
+  /// Why a path is not meant as it is; nil if it may be. It would name a file or directory `~`.
+  static func mistake(in path: String) -> String? {
+    guard !path.utf8.contains(0) else { return "a path cannot contain U+0000" }
+    let first = path.utf8.split(
+      separator: Self.slash, maxSplits: 1, omittingEmptySubsequences: false)
+    let isHome =
+      path == "~" || first.count == 2 && first[0].first == UInt8(ascii: "~")
+    guard !isHome, !path.contains("$HOME"), !path.contains("${HOME}") else {
+      return "only a shell replaces '~' and '$HOME' in a path; write the absolute path"
+    }
+    return nil
+  }
+
+  /// A path as a word of a shell command, in double quotes if it needs any, because messages have
+  /// commands in single quotes.
+  static func shellWord(_ path: String) -> String {
+    let plain = Set("/._-+=:,@%".utf8)
+    let isPlain = path.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "a")...UInt8(ascii: "z"), 0x80...:
+        true
+      default: plain.contains(byte)
+      }
+    }
+    guard !isPlain || path.isEmpty else { return path }
+    var word = "\""
+    for scalar in path.unicodeScalars {
+      if "\"\\$`".unicodeScalars.contains(scalar) { word += "\\" }
+      word.unicodeScalars.append(scalar)
+    }
+    return word + "\""
+  }
+
   /// The working directory.
   static var workingDirectory: String {
     guard let path = getcwd(nil, 0) else { return "/" }

@@ -111,6 +111,15 @@ struct Interpolation {
       self.report("'${file:}' does not name a file", value, path)
       return nil
     }
+    guard !name.contains("${") else {
+      self.report(
+        "the path in ${file:…} cannot contain a variable; write the path itself", value, path)
+      return nil
+    }
+    if let mistake = FilePath.mistake(in: name) {
+      self.report("${file:…}: \(mistake)", value, path)
+      return nil
+    }
     let file = FilePath.resolve(name, base: self.base)
     do throws(TextFile.ReadError) {
       var bytes = try TextFile.read(file, limit: 1 << 20)

@@ -27,17 +27,13 @@ extension Kind<String> {
   /// An absolute path, from one that may be relative to the base.
   static var path: Self {
     Self.string(.reference("path")).map { reader, name, path in
-      guard !path.isEmpty, !path.utf8.contains(0) else {
+      guard !path.isEmpty else {
         reader.report(name, "expected a path, found an empty text")
         return nil
       }
-      // It would make a directory of that name.
-      guard path != "~", !path.hasPrefix("~/"), !path.contains("$HOME"), !path.contains("${HOME}")
-      else {
-        reader.report(
-          name,
-          "only a shell replaces '~' and '$HOME' in a path; begin it with \"${HOME}/\", or write the "
-            + "absolute path")
+      if let mistake = FilePath.mistake(in: path) {
+        let hint = path.utf8.contains(0) ? "" : ", or begin it with \"${HOME}/\""
+        reader.report(name, mistake + hint)
         return nil
       }
       return FilePath.resolve(path, base: reader.configuration.base)

@@ -14,6 +14,15 @@ extension PipelineConfiguration {
     environment: Environment = .process, adapt: (inout JSONValue) -> Void = { _ in }
   ) throws(ConfigurationError) -> PipelineConfiguration {
     let workingDirectory = FilePath.workingDirectory
+    if root == nil, let root = environment.variable("PUBSUB_ETL_ROOT"),
+      let mistake = FilePath.mistake(in: root)
+    {
+      let message = "PUBSUB_ETL_ROOT: \(mistake)"
+      throw ConfigurationError(mistakes: [
+        ConfigurationMistake(
+          file: file, mistake: JSONMistake(path: "", position: .unknown, message: message))
+      ])
+    }
     let file = FilePath.resolve(file, base: workingDirectory)
     let directory = FilePath.directory(of: file)
     let base =
@@ -48,12 +57,14 @@ extension PipelineConfiguration {
     return configuration
   }
 
-  /// A command for this pipeline, as messages show it, which works in any directory:
+  /// A command for this pipeline, as messages show it, which works in any directory of a shell:
   /// `pubsub-etl snapshot /etc/opps.json --root /data`.
   func command(_ name: String, _ options: String...) -> String {
     let directory = FilePath.directory(of: self.file)
     let isMoved = self.base != FilePath.real(directory) ?? directory
-    let words = ["pubsub-etl", name, self.file] + (isMoved ? ["--root", self.base] : []) + options
+    let words =
+      ["pubsub-etl", name, FilePath.shellWord(self.file)]
+      + (isMoved ? ["--root", FilePath.shellWord(self.base)] : []) + options
     return words.joined(separator: " ")
   }
 

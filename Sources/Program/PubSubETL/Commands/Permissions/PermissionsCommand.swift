@@ -34,6 +34,11 @@ struct PermissionsCommand: ParsableCommand {
     completion: .file())
   var certificate: String?
 
+  func validate() throws {
+    try FilePath.validate(self.output, of: "--output")
+    try FilePath.validate(self.certificate, of: "--certificate")
+  }
+
   func run() throws {
     let configuration = try self.options.loadOrExit()
     let secrets = configuration.secrets
@@ -48,7 +53,7 @@ struct PermissionsCommand: ParsableCommand {
       }
       let steps =
         [
-          "deploy with: cd \(directory) && sf project deploy start --source-dir force-app "
+          "deploy with: cd \(FilePath.shellWord(directory)) && sf project deploy start --source-dir force-app "
             + "--target-org ORG",
           "assign with: sf org assign permset --name \(metadata.name) --on-behalf-of USER "
             + "--target-org ORG",

@@ -24,7 +24,10 @@ struct PipelineOptions: ParsableArguments {
     completion: .directory)
   var root: String?
 
-  func validate() throws { _ = try self.overrides() }
+  func validate() throws {
+    _ = try self.overrides()
+    try FilePath.validate(self.root, of: "--root")
+  }
 
   /// Read here and not by a `transform`, whose errors repeat the argument, secrets included.
   private func overrides() throws -> [ConfigurationOverride] {
@@ -153,9 +156,19 @@ struct RunOptions: ParsableArguments {
     completion: .file())
   var report: String?
 
+  func validate() throws { try FilePath.validate(self.report, of: "--report") }
+
   /// The level of the log: warnings and errors alone unless asked for more, so that cron has
   /// nothing to mail after a success.
   var effectiveLogLevel: Logger.Level {
     self.log.logLevel ?? (self.limits.follow ? .info : .warning)
+  }
+}
+
+extension FilePath {
+  /// - Throws: `ValidationError` for a path of the command line that only a shell would replace.
+  static func validate(_ path: String?, of option: String) throws {
+    guard let mistake = path.flatMap({ self.mistake(in: $0) }) else { return }
+    throw ValidationError("\(option): \(mistake)")
   }
 }
