@@ -292,6 +292,55 @@ import Testing
     }
   }
 
+  @Test("Gap events of a record that is deleted or sent with all values no longer count")
+  func settledGapEvents() throws {
+    let layout = self.batches.layout(topic: Self.deals, entity: "Opportunity")
+    var ordinal: Int64 = 0
+    func write(_ type: String, _ records: String..., to sink: FileSink) throws {
+      let batch = RecordBatch(layout: layout)
+      func range(_ text: String) -> RecordBatch.Range {
+        Array(text.utf8).withUnsafeBufferPointer { batch.append($0) }
+      }
+      let rows = records.map { record in
+        let row = batch.addRow()
+        batch.row(row).set(MetadataSlot.changeType, to: range(type))
+        batch.row(row).set(MetadataSlot.recordID, to: range(record))
+        return row
+      }
+      let none = RecordBatch.Range(offset: 0, count: 0)
+      batch.events.append(
+        RecordBatch.Event(
+          firstRow: rows[0], rowCount: rows.count, replayID: none, eventID: none,
+          commitTimestamp: 1_771_300_995_000, kind: type.hasPrefix("GAP") ? .gap : .change,
+          ordinal: ordinal))
+      ordinal += 1
+      try sink.write(batch)
+    }
+    func expect(_ count: Int?, in sink: FileSink) throws {
+      let state = try JSONValue(parsing: try sink.flush(finish: false).text())
+      #expect(GapEvents(in: state).byObject == count.map { ["Opportunity": $0] } ?? [:])
+    }
+    let state = try self.run { sink in
+      try write("DELETE", "r1", to: sink)
+      try write("GAP_UPDATE", "r1", "r2", "r3", to: sink)
+      try write("GAP_UPDATE", "r1", to: sink)
+      try write("UPDATE", "r1", to: sink)
+      try expect(3, in: sink)
+      try write("DELETE", "r1", to: sink)
+      try expect(2, in: sink)
+      return try self.commit(sink, self.position(through: 1), isLast: true)
+    }
+    try self.run(from: state) { sink in
+      try expect(2, in: sink)
+      try write("GAP_DELETE", "r2", to: sink)
+      try expect(1, in: sink)
+      try write("UNDELETE", "r3", to: sink)
+      try expect(nil, in: sink)
+      for number in 0..<600 { try write("GAP_UPDATE", "x\(number)", to: sink) }
+      try expect(600, in: sink)
+    }
+  }
+
   @Test("Each pipeline has its own row, and keeps those of others")
   func pipelines() throws {
     for (number, pipeline) in ["b", "a-\"q\""].enumerated() {

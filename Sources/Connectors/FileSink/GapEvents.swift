@@ -8,7 +8,15 @@ public struct GapEvents: Sendable, Equatable {
     /// Events from before the snapshot in progress.
     var covered = 0
     var open = 0
+    /// Records with gap events, and whether all of these are from before the snapshot in progress.
+    /// `covered` and `open` count the other events: those that name no record, or too many.
+    var records: [String: Bool] = [:]
+
+    var total: Int { self.covered + self.open + self.records.count }
   }
+
+  /// The names are part of each checkpoint.
+  private static let maxRecordCount = 500
 
   private static let key = "gap_events"
 
@@ -19,36 +27,66 @@ public struct GapEvents: Sendable, Equatable {
   /// - Parameter state: the sink's state; earlier versions stored no counts.
   public init(in state: JSONValue?) {
     for member in state?[Self.key]?.members ?? [] {
-      self.counts[member.name] = Count(
+      var count = Count(
         covered: member.value["covered"]?.integer.map { Int($0) } ?? 0,
         open: member.value["open"]?.integer.map { Int($0) } ?? 0)
+      for record in member.value["records"]?.members ?? [] {
+        count.records[record.name] = record.value.boolean == true
+      }
+      self.counts[member.name] = count
     }
   }
 
-  /// The number of events of each object that has any.
-  public var byObject: [String: Int] { self.counts.mapValues { $0.covered + $0.open } }
+  /// The number of records, or of events that name none, of each object that has any.
+  public var byObject: [String: Int] { self.counts.mapValues(\.total) }
 
-  /// Counts an event, unless its record is deleted and so in no view of current records.
+  /// Counts an event. Gap events of a record no longer count once it is deleted, and so in no view of
+  /// current records, or once an event has all its values.
   mutating func note(_ event: RecordBatch.Event, of batch: RecordBatch) {
+    let entity = batch.layout.entity
     switch event.kind {
-    case .change, .event, .snapshot: return
-    case .overflow, .wildcard: break
-    case .gap:
-      guard !batch.row(event.firstRow).text(MetadataSlot.changeType).equals("GAP_DELETE") else {
-        return
+    case .event, .snapshot: return
+    case .change:
+      guard !self.counts.isEmpty, Self.settles(event, of: batch) else { return }
+    case .overflow, .wildcard:
+      self.counts[entity, default: Count()].open += 1
+      return
+    case .gap: break
+    }
+    let isSettled = Self.settles(event, of: batch)
+    var count = self.counts[entity] ?? Count()
+    for row in event.firstRow..<event.firstRow + event.rowCount {
+      let record = String(decoding: batch.row(row).text(MetadataSlot.recordID), as: UTF8.self)
+      if isSettled {
+        count.records[record] = nil
+      } else if record.isEmpty
+        || count.records[record] == nil && count.records.count >= Self.maxRecordCount
+      {
+        count.open += 1
+      } else {
+        count.records[record] = false
       }
     }
-    self.counts[batch.layout.entity, default: Count()].open += 1
+    self.counts[entity] = count.total > 0 ? count : nil
+  }
+
+  private static func settles(_ event: RecordBatch.Event, of batch: RecordBatch) -> Bool {
+    let type = batch.row(event.firstRow).text(MetadataSlot.changeType)
+    return type.equals("DELETE") || type.equals("GAP_DELETE") || type.equals("CREATE")
+      || type.equals("UNDELETE")
   }
 
   mutating func beginSnapshot(of entity: String) {
     guard let count = self.counts[entity] else { return }
-    self.counts[entity] = Count(covered: count.covered + count.open)
+    self.counts[entity] = Count(
+      covered: count.covered + count.open, records: count.records.mapValues { _ in true })
   }
 
   mutating func completeSnapshot(of entity: String) {
-    self.counts[entity]?.covered = 0
-    if self.counts[entity]?.open == 0 { self.counts[entity] = nil }
+    guard var count = self.counts[entity] else { return }
+    count.covered = 0
+    count.records = count.records.filter { !$0.value }
+    self.counts[entity] = count.total > 0 ? count : nil
   }
 
   /// The state with these counts instead of its own.
@@ -56,9 +94,16 @@ public struct GapEvents: Sendable, Equatable {
     guard var members = state.members else { return state }
     members.removeAll { $0.name == Self.key }
     guard !self.counts.isEmpty else { return JSONValue(.object(members)) }
-    let counts = self.counts.sorted { $0.key < $1.key }.map { entity, count in
-      JSONMember(
-        entity, ["covered": .integer(count.covered), "open": .integer(count.open)] as JSONValue)
+    let counts = self.counts.sorted { $0.key < $1.key }.map { entity, count -> JSONMember in
+      let records = count.records.sorted { $0.key < $1.key }.map {
+        JSONMember($0.key, .boolean($0.value))
+      }
+      return JSONMember(
+        entity,
+        [
+          "covered": .integer(count.covered), "open": .integer(count.open),
+          "records": JSONValue(.object(records)),
+        ] as JSONValue)
     }
     return JSONValue(.object(members + [JSONMember(Self.key, JSONValue(.object(counts)))]))
   }
