@@ -1,3 +1,4 @@
+internal import EventLoop
 import JSON
 
 extension PipelineConfiguration {
@@ -54,18 +55,23 @@ extension PipelineConfiguration {
       throw ConfigurationError(
         mistakes: all, secrets: loading.secrets, isTemporary: loading.lacksDescriptors)
     }
+    configuration.secrets.commands.withLock {
+      $0 = PrintedCommands(words: configuration.commandWords)
+    }
     return configuration
   }
 
   /// A command for this pipeline, as messages show it, which works in any directory of a shell:
   /// `pubsub-etl snapshot /etc/opps.json --root /data`.
   func command(_ name: String, _ options: String...) -> String {
+    (["pubsub-etl", name, self.commandWords] + options).joined(separator: " ")
+  }
+
+  private var commandWords: String {
     let directory = FilePath.directory(of: self.file)
     let isMoved = self.base != FilePath.real(directory) ?? directory
-    let words =
-      ["pubsub-etl", name, FilePath.shellWord(self.file)]
-      + (isMoved ? ["--root", FilePath.shellWord(self.base)] : []) + options
-    return words.joined(separator: " ")
+    return FilePath.shellWord(self.file)
+      + (isMoved ? " --root \(FilePath.shellWord(self.base))" : "")
   }
 
   /// The text of a file and what it means.

@@ -17,6 +17,9 @@ final class SecretMask: Sendable {
   /// of its last one.
   private let texts = Lock<[[UInt8]]>([])
 
+  /// The commands of the pipeline whose secrets these are: its messages pass here too.
+  let commands = Lock<PrintedCommands?>(nil)
+
   static let replacement = "<redacted>"
 
   /// Shorter ones occur in any text by chance, which would only show where.
@@ -98,6 +101,11 @@ final class SecretMask: Sendable {
       if let url = environment.variable(name) { self.add(passwordsOf: url) }
     }
     for secret in SinkRegistry.secrets(in: environment) { self.add(secret) }
+  }
+
+  /// A message with complete commands and without secrets.
+  func message(_ text: String) -> String {
+    self.redacted(self.commands.withLock { $0 }?.completing(text) ?? text)
   }
 
   func redacted(_ text: String) -> String {

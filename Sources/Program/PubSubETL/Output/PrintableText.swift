@@ -19,7 +19,7 @@ struct PrintableText: Sendable, Equatable {
 
   /// Lines of ours, each ended; longer ones are cut.
   init(lines: String, hiding secrets: SecretMask) {
-    let lines = secrets.redacted(lines).split(separator: "\n", omittingEmptySubsequences: false)
+    let lines = secrets.message(lines).split(separator: "\n", omittingEmptySubsequences: false)
     self.init(unchecked: lines.map { Self.line(String($0)) }.joined(separator: "\n"))
   }
 
@@ -80,7 +80,7 @@ struct PrintableText: Sendable, Equatable {
   static func beginning(
     of text: String, hiding secrets: SecretMask
   ) -> (text: String, missing: Int) {
-    guard text.utf8.count > Self.longestBeginning else { return (secrets.redacted(text), 0) }
+    guard text.utf8.count > Self.longestBeginning else { return (secrets.message(text), 0) }
     let scalars = text.unicodeScalars
     let head = String(String.UnicodeScalarView(scalars.prefix(Self.longestBeginning)))
     // The cut may have divided a secret, whose beginning would not be recognized.
