@@ -119,10 +119,10 @@ let package = Package(
     target("Avro", in: .base, ["Bytes", "JSON", "Cryptography"]),
     // MARK: Network: bytes over the network.
     target("TLSStream", in: .network, ["COpenSSL", "CSystem", "EventLoop"]),
-    target("HTTPClient", in: .network, ["CCurl", "Clocks", "EventLoop", "TLSStream"]),
+    target("HTTPClient", in: .network, ["CCurl", "Bytes", "Clocks", "EventLoop", "TLSStream"]),
     target(
       "HTTP2Transport", in: .network,
-      ["CNGHTTP2", "CZlib", "Clocks", "EventLoop", "TLSStream", grpcCore]),
+      ["CNGHTTP2", "CZlib", "Bytes", "Clocks", "EventLoop", "TLSStream", grpcCore]),
     // Connections to PostgreSQL, by libpq.
     target("PostgresClient", in: .network, ["CPQ", "Clocks", "Cryptography"]),
     // MARK: Salesforce: the service, its login, its records, its schemas, and one client made of them.
@@ -140,7 +140,8 @@ let package = Package(
         "DurableFiles",
       ]),
     // Records by the REST API and Bulk API 2.0.
-    target("SalesforceREST", in: .salesforce, ["Clocks", "JSON", "HTTPClient", "EventLoop"]),
+    target(
+      "SalesforceREST", in: .salesforce, ["Bytes", "Clocks", "JSON", "HTTPClient", "EventLoop"]),
     // Schemas by the IDs that the service gives them, in memory and in files.
     target(
       "SchemaStore", in: .salesforce,

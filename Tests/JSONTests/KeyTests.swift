@@ -80,6 +80,5 @@ struct KeyTests {
     #expect(properties?["color"]?["examples"] == ["red"])
     #expect(properties?["color"]?["default"] == nil)
     #expect(properties?["depth"]?["default"] == "16MiB")
-    #expect(Shelf.declarations[1].excluded == [0, 11])
   }
 }

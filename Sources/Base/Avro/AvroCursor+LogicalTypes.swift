@@ -119,23 +119,11 @@ extension AvroCursor {
     _ next: inout UnsafePointer<UInt8>
   ) throws(AvroError) -> UnsafeBufferPointer<UInt8> {
     let bytes = try self.bytes(&next)
-    var isValid = bytes.count == 36
-    if isValid {
-      for (index, byte) in bytes.enumerated() {
-        switch (index, byte) {
-        case (8, UInt8(ascii: "-")), (13, UInt8(ascii: "-")), (18, UInt8(ascii: "-")),
-          (23, UInt8(ascii: "-")):
-          break
-        case (8, _), (13, _), (18, _), (23, _):
-          isValid = false
-        case (_, UInt8(ascii: "0")...UInt8(ascii: "9")),
-          (_, UInt8(ascii: "a")...UInt8(ascii: "f")), (_, UInt8(ascii: "A")...UInt8(ascii: "F")):
-          break
-        default:
-          isValid = false
-        }
+    let isValid =
+      bytes.count == 36
+      && bytes.enumerated().allSatisfy { index, byte in
+        [8, 13, 18, 23].contains(index) ? byte == UInt8(ascii: "-") : byte.hexDigit != nil
       }
-    }
     guard isValid else {
       throw self.error(.malformed, "not a valid UUID", at: next - bytes.count)
     }

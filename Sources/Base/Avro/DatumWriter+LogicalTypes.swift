@@ -141,13 +141,7 @@ extension DatumWriter {
         guard digit == UInt8(ascii: "-") else { return nil }
         continue
       }
-      let value: UInt8
-      switch digit {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
-      case UInt8(ascii: "A")...UInt8(ascii: "F"): value = digit - UInt8(ascii: "A") + 10
-      default: return nil
-      }
+      guard let value = digit.hexDigit else { return nil }
       if let first = high.take() { bytes.append(first << 4 | value) } else { high = value }
     }
     return bytes

@@ -1,3 +1,4 @@
+internal import Bytes
 package import JSON
 
 extension Schema {
@@ -426,20 +427,7 @@ extension Schema.Name {
 
 /// `[A-Za-z_][A-Za-z0-9_]*` (specification, "Names").
 private func isName(_ text: some StringProtocol) -> Bool {
-  var isFirst = true
-  for byte in text.utf8 {
-    switch byte {
-    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-      UInt8(ascii: "_"):
-      break
-    case UInt8(ascii: "0")...UInt8(ascii: "9"):
-      if isFirst { return false }
-    default:
-      return false
-    }
-    isFirst = false
-  }
-  return !isFirst
+  text.utf8.first?.isDigit == false && text.utf8.allSatisfy(\.isWordCharacter)
 }
 
 extension Schema.Kind {

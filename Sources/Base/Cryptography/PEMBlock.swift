@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// One block of a PEM text (RFC 7468): from its line BEGIN to its line END.
 struct PEMBlock {
   /// What stands between `-----BEGIN ` and `-----`.
@@ -123,15 +125,7 @@ struct PEMBlock {
 
   /// A path as a shell takes it, quoted where it has to be.
   private static func shellWord(_ path: String) -> String {
-    let isPlain = path.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."),
-        UInt8(ascii: "_"), UInt8(ascii: "-"):
-        true
-      default: false
-      }
-    }
+    let isPlain = path.utf8.allSatisfy { $0.isWordCharacter || "/.-".utf8.contains($0) }
     return isPlain ? path : "'" + path.replacing("'", with: "'\\''") + "'"
   }
 }

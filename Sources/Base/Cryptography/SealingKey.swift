@@ -27,22 +27,9 @@ public struct SealingKey: Sendable, Equatable {
   /// Takes 64 hexadecimal digits, or base64 with padding, as `openssl rand -hex 32` and
   /// `openssl rand -base64 32` print a key.
   public init?(text: String) {
-    guard let bytes = Self.bytes(hex: text) ?? [UInt8](base64: text) else { return nil }
+    let isHex = text.utf8.count == 2 * Self.byteCount
+    guard let bytes = isHex ? [UInt8](hex: text.utf8) : [UInt8](base64: text) else { return nil }
     self.init(bytes)
-  }
-
-  private static func bytes(hex text: String) -> [UInt8]? {
-    let digits = Array(text.utf8)
-    guard digits.count == 2 * Self.byteCount else { return nil }
-    var bytes: [UInt8] = []
-    for index in stride(from: 0, to: digits.count, by: 2) {
-      // `UInt8(_:radix:)` would take a sign.
-      guard digits[index] != UInt8(ascii: "+"),
-        let byte = UInt8(String(decoding: digits[index...index + 1], as: UTF8.self), radix: 16)
-      else { return nil }
-      bytes.append(byte)
-    }
-    return bytes
   }
 
   /// Seals a text under a nonce of its own.

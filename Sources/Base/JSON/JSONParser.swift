@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// Bounds of what `JSONValue(parsing:)` accepts.
 public struct JSONLimits: Sendable, Equatable {
   /// Nesting of arrays and objects, from 1. Parsing recurses once per level.
@@ -91,7 +93,7 @@ struct JSONParser {
     case UInt8(ascii: "n"):
       try self.literal("null")
       return JSONValue(.null, at: position)
-    case let byte? where byte == UInt8(ascii: "-") || Self.isDigit(byte):
+    case let byte? where byte == UInt8(ascii: "-") || byte.isDigit:
       return JSONValue(.number(try self.number()), at: position)
     default: throw self.unexpected("expected a value", isAfterComma: self.hasComma)
     }
@@ -208,7 +210,7 @@ struct JSONParser {
     if self.current == UInt8(ascii: "-") { self.offset += 1 }
     if self.current == UInt8(ascii: "0") {
       self.offset += 1
-      if let digit = self.current, Self.isDigit(digit) {
+      if let digit = self.current, digit.isDigit {
         throw self.error(.malformed, "a number must not begin with 0")
       }
     } else {
@@ -229,8 +231,8 @@ struct JSONParser {
   }
 
   private mutating func digits(_ expectation: String) throws(JSONError) {
-    guard let first = self.current, Self.isDigit(first) else { throw self.unexpected(expectation) }
-    while let digit = self.current, Self.isDigit(digit) { self.offset += 1 }
+    guard let first = self.current, first.isDigit else { throw self.unexpected(expectation) }
+    while let digit = self.current, digit.isDigit { self.offset += 1 }
   }
 
   private mutating func skipWhitespace() {
@@ -253,10 +255,6 @@ struct JSONParser {
     self.line += 1
     self.lineStart = self.offset
     self.continuationCount = 0
-  }
-
-  static func isDigit(_ byte: UInt8) -> Bool {
-    byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
   }
 }
 
@@ -352,22 +350,13 @@ extension JSONParser {
   private mutating func codeUnit() throws(JSONError) -> UInt16 {
     var unit: UInt16 = 0
     for _ in 0..<4 {
-      guard let byte = self.current, let digit = Self.hexadecimalValue(byte) else {
+      guard let byte = self.current, let digit = byte.hexDigit else {
         throw self.unexpected("expected four hexadecimal digits after '\\u'")
       }
-      unit = unit << 4 | digit
+      unit = unit << 4 | UInt16(digit)
       self.offset += 1
     }
     return unit
-  }
-
-  private static func hexadecimalValue(_ byte: UInt8) -> UInt16? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt16(byte - UInt8(ascii: "0"))
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt16(byte - UInt8(ascii: "a") + 10)
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt16(byte - UInt8(ascii: "A") + 10)
-    default: nil
-    }
   }
 }
 

@@ -1,3 +1,5 @@
+internal import Bytes
+
 extension JSONReader {
   /// A share from 0 to 1, as a number or as the text that a variable stands for.
   public func fraction(_ name: String) -> Double? {
@@ -37,15 +39,20 @@ extension JSONReader {
       self.report(name, "expected \(expectation); units: B, kB, MB, GB, KiB, MiB, GiB")
       return nil
     }
-    guard range.contains(count) else {
-      let limits =
-        count < range.lowerBound
-        ? "at least \(Self.text(bytes: range.lowerBound))"
-        : "at most \(Self.text(bytes: range.upperBound))"
-      self.report(name, "must be \(limits)")
-      return nil
-    }
-    return count
+    return self.checked(count, name, in: range) { Self.text(bytes: $0) }
+  }
+
+  private func checked<Quantity>(
+    _ quantity: Quantity, _ name: String, in range: ClosedRange<Quantity>,
+    text: (Quantity) -> String
+  ) -> Quantity? {
+    if range.contains(quantity) { return quantity }
+    let isLow = quantity < range.lowerBound
+    self.report(
+      name,
+      "must be "
+        + (isLow ? "at least \(text(range.lowerBound))" : "at most \(text(range.upperBound))"))
+    return nil
   }
 
   /// A length of time: a text of integers with units, `"15s"`, `"500ms"`, `"1h30m"`.
@@ -71,15 +78,7 @@ extension JSONReader {
       self.report(name, "expected \(expectation); units: ms, s, m, h, d")
       return nil
     }
-    guard range.contains(duration) else {
-      let limits =
-        duration < range.lowerBound
-        ? "at least \(Self.text(duration: range.lowerBound))"
-        : "at most \(Self.text(duration: range.upperBound))"
-      self.report(name, "must be \(limits)")
-      return nil
-    }
-    return duration
+    return self.checked(duration, name, in: range) { Self.text(duration: $0) }
   }
 
   /// Parses `"128MiB"`; nil when it is not a number of bytes or exceeds 63 bits.

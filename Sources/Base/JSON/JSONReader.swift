@@ -267,11 +267,11 @@ package func listing(_ words: some Collection<String>) -> String {
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours that lead from one word to the
-/// other; case does not count. Words beyond 64 letters are not compared.
-private func editDistance(_ left: String, _ right: String) -> Int {
+/// other; case does not count. Words beyond 128 letters are not compared.
+package func editDistance(_ left: String, _ right: String) -> Int {
   let left = Array(left.lowercased().unicodeScalars)
   let right = Array(right.lowercased().unicodeScalars)
-  guard left.count <= 64, right.count <= 64 else { return .max }
+  guard max(left.count, right.count) <= 128 else { return max(left.count, right.count) }
   var beforeLast: [Int] = []
   var last = Array(0...right.count)
   for i in left.indices {

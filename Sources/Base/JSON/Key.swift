@@ -74,8 +74,6 @@ public struct KeyDeclaration {
   /// Nil is a mistake of the declaration.
   public var example: JSONValue? { self.ownExample ?? self.kind.makeExample(self.fallback) }
   public var schema: JSONSchema { self.kind.schema() }
-  /// Values just beyond the range.
-  public var excluded: [JSONValue] { self.kind.excluded }
   /// The forms that an object in this place, or in a list in this place, can have.
   public var objects: [[KeyDeclaration]] { self.kind.objects() }
 

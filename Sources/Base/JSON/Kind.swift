@@ -3,7 +3,6 @@ public struct Kind<Value> {
   let schema: () -> JSONSchema
   /// The range in a sentence, if the schema does not have it as numbers.
   private(set) var range: String?
-  public var excluded: [JSONValue] = []
   let objects: () -> [[KeyDeclaration]]
   let makeExample: (_ fallback: JSONValue?) -> JSONValue?
   public let read: (_ reader: JSONReader, _ name: String, _ isRequired: Bool) -> Value?
@@ -38,7 +37,7 @@ public struct Kind<Value> {
     ) { reader, name, isRequired in
       read(reader, name, isRequired).flatMap { convert(reader, name, $0) }
     }
-    (kind.range, kind.excluded) = (self.range, self.excluded)
+    kind.range = self.range
     return kind
   }
 
@@ -75,8 +74,6 @@ public struct Kind<Value> {
 protocol DescribedKind {
   var schema: () -> JSONSchema { get }
   var range: String? { get }
-  /// Values just beyond the range.
-  var excluded: [JSONValue] { get }
   var objects: () -> [[KeyDeclaration]] { get }
   var makeExample: (_ fallback: JSONValue?) -> JSONValue? { get }
 
@@ -145,14 +142,12 @@ extension Kind<Bool> {
 
 extension Kind<Int> {
   public static func integer(in range: ClosedRange<Int>) -> Self {
-    var kind = Self(
+    Self(
       .oneOf([
         .integer(
           from: range.lowerBound, through: range.upperBound == .max ? nil : range.upperBound),
         .reference("variable"),
       ]), write: { .integer($0) }, read: { $0.integer($1, in: range, required: $2) })
-    kind.excluded = range.beyond(1, .max) { .integer($0) }
-    return kind
   }
 
   /// A number of bytes: `"128MiB"`.
@@ -163,7 +158,6 @@ extension Kind<Int> {
       ]), write: { .string(JSONReader.text(bytes: $0)) },
       read: { $0.byteCount($1, in: range, required: $2) })
     kind.range = range.sentence { JSONReader.text(bytes: $0) }
-    kind.excluded = range.beyond(1, .max) { .integer($0) }
     return kind
   }
 }
@@ -175,20 +169,13 @@ extension Kind<Duration> {
       .reference("duration"), write: { .string(JSONReader.text(duration: $0)) },
       read: { $0.duration($1, in: range, required: $2) })
     kind.range = range.sentence { JSONReader.text(duration: $0) }
-    kind.excluded = range.beyond(.milliseconds(1), .seconds(1000 * 365 * 86_400)) {
-      .string(JSONReader.text(duration: $0))
-    }
     return kind
   }
 }
 
 extension Kind<Double> {
   public static var fraction: Self {
-    var kind = Self(.oneOf([.fraction(), .reference("variable")])) { reader, name, _ in
-      reader.fraction(name)
-    }
-    kind.excluded = [JSONValue(.number("-0.01")), JSONValue(.number("1.01"))]
-    return kind
+    Self(.oneOf([.fraction(), .reference("variable")])) { reader, name, _ in reader.fraction(name) }
   }
 }
 
@@ -216,13 +203,5 @@ extension Kind where Value: KeyedObject {
 extension ClosedRange {
   fileprivate func sentence(_ text: (Bound) -> String) -> String {
     "\(text(self.lowerBound)) to \(text(self.upperBound))."
-  }
-
-  /// The values beside the range, as far as the type of the numbers has them.
-  fileprivate func beyond(
-    _ step: Bound, _ last: Bound, _ write: (Bound) -> JSONValue
-  ) -> [JSONValue] where Bound: AdditiveArithmetic {
-    (self.lowerBound > .zero ? [write(self.lowerBound - step)] : [])
-      + (self.upperBound < last ? [write(self.upperBound + step)] : [])
   }
 }

@@ -245,15 +245,9 @@ struct SegmentName: Equatable {
     let maxByteCount = 80
     var isChanged = text.isEmpty || text.utf8.count > maxByteCount
     var bytes = text.utf8.prefix(maxByteCount).map { byte -> UInt8 in
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "_"):
-        return byte
-      default:
-        if extra.contains(byte) { return byte }
-        isChanged = true
-        return UInt8(ascii: "_")
-      }
+      if byte.isWordCharacter || extra.contains(byte) { return byte }
+      isChanged = true
+      return UInt8(ascii: "_")
     }
     // A leading dot would hide the file, and a leading `_` is reserved for the catalogs.
     if let first = bytes.first, first == UInt8(ascii: ".") || first == UInt8(ascii: "_") {

@@ -48,7 +48,7 @@ public struct SnapshotDecoder {
         field: nil, "\(texts.count) values instead of \(self.plan.fields.count)")
     }
     let id = texts[SnapshotPlan.idField]
-    guard id.count == 18, id.allSatisfy(Self.isIDCharacter) else {
+    guard id.count == 18, id.allSatisfy(\.isAlphanumeric) else {
       throw SnapshotRowError(field: "Id", "not a record ID of 18 characters")
     }
     guard Self.hasChecksum(id), id.starts(with: self.keyPrefix) else {
@@ -131,12 +131,6 @@ public struct SnapshotDecoder {
       guard id[15 + group] == letter else { return false }
     }
     return true
-  }
-
-  private static func isIDCharacter(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-      || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
-      || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
   }
 
   private static func isUTF8(_ text: UnsafeRawBufferPointer) -> Bool {

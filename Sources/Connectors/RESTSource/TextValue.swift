@@ -54,7 +54,7 @@ enum TextValue {
     guard (1...18).contains(digits.count) else { return nil }
     var value: Int64 = 0
     for byte in digits {
-      guard let digit = Self.digit(byte) else { return nil }
+      guard let digit = DateText.digit(byte) else { return nil }
       value = value * 10 + digit
     }
     return isNegative ? -value : value
@@ -62,16 +62,12 @@ enum TextValue {
 
   /// Finite values only: the API has no others.
   private static func double(_ text: Text) -> Double? {
-    guard let first = text.first, Self.digit(first) != nil || first == UInt8(ascii: "-"),
+    guard let first = text.first, first.isDigit || first == UInt8(ascii: "-"),
       let address = text.bindMemory(to: CChar.self).baseAddress
     else { return nil }
     var value = 0.0
     guard parse_decimal_double(address, text.count, &value) != 0, value.isFinite else { return nil }
     return value
-  }
-
-  private static func digit(_ byte: UInt8) -> Int64? {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) ? Int64(byte - UInt8(ascii: "0")) : nil
   }
 }
 

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import EventLoop
 internal import GRPCCore
 internal import TLSStream
@@ -73,29 +74,6 @@ extension Status {
   /// Undoes the percent-encoding of a status message. What is not a valid escape stays as it is:
   /// the specification forbids to drop or refuse a message because of one.
   static func percentDecoded(_ text: String) -> String {
-    guard text.utf8.contains(UInt8(ascii: "%")) else { return text }
-    var bytes: [UInt8] = []
-    var rest = Array(text.utf8)[...]
-    while let byte = rest.popFirst() {
-      if byte == UInt8(ascii: "%"), rest.count >= 2,
-        let high = Self.hexDigit(rest[rest.startIndex]),
-        let low = Self.hexDigit(rest[rest.startIndex + 1])
-      {
-        bytes.append(high << 4 | low)
-        rest.removeFirst(2)
-      } else {
-        bytes.append(byte)
-      }
-    }
-    return String(decoding: bytes, as: UTF8.self)
-  }
-
-  private static func hexDigit(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-    default: nil
-    }
+    String(decoding: PercentEncoding.decoded(text).bytes, as: UTF8.self)
   }
 }

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// A request to one URL.
 ///
 /// `https` only, or `http` to a loopback address. Prints without headers, query and body, which
@@ -32,32 +34,12 @@ public struct HTTPRequest: Sendable {
 
   /// `POST` of a form (`application/x-www-form-urlencoded`).
   public static func form(_ url: String, fields: [(name: String, value: String)]) -> HTTPRequest {
-    var body: [UInt8] = []
-    for (index, field) in fields.enumerated() {
-      if index > 0 { body.append(UInt8(ascii: "&")) }
-      Self.appendFormEncoded(field.name, to: &body)
-      body.append(UInt8(ascii: "="))
-      Self.appendFormEncoded(field.value, to: &body)
+    let pairs = fields.map {
+      "\(PercentEncoding.encoded($0.name))=\(PercentEncoding.encoded($0.value))"
     }
     return HTTPRequest(
-      .post, url, headers: [("Content-Type", "application/x-www-form-urlencoded")], body: body)
-  }
-
-  /// Everything but the unreserved characters of RFC 3986 as `%XX`, so blanks as `%20`.
-  private static func appendFormEncoded(_ text: String, to body: inout [UInt8]) {
-    let digits = Array("0123456789ABCDEF".utf8)
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-        UInt8(ascii: "_"), UInt8(ascii: "~"):
-        body.append(byte)
-      default:
-        body.append(UInt8(ascii: "%"))
-        body.append(digits[Int(byte >> 4)])
-        body.append(digits[Int(byte & 15)])
-      }
-    }
+      .post, url, headers: [("Content-Type", "application/x-www-form-urlencoded")],
+      body: Array(pairs.joined(separator: "&").utf8))
   }
 }
 

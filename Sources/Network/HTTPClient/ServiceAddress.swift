@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// Scheme, host and port of a server, from a URL without path, query and user.
 package struct ServiceAddress: Sendable, Equatable {
   package struct ParseError: Error, CustomStringConvertible {
@@ -95,12 +97,6 @@ package struct ServiceAddress: Sendable, Equatable {
   }
 
   private static func isHostByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "."),
-      UInt8(ascii: "_"):
-      true
-    default: false
-    }
+    byte.isWordCharacter || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
   }
 }

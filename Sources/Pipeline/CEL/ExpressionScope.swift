@@ -1,3 +1,5 @@
+internal import JSON
+
 /// The columns that an expression can name, each with its type.
 ///
 /// A column is a variable of its own and a member of `row`, unless a column itself is called `row`.
@@ -38,7 +40,7 @@ enum NameSuggestion {
   /// `did you mean 'StageName'?`, `the columns are: A, B`, or nothing.
   static func text(for name: String, among names: [String], kind: String) -> String {
     guard !names.isEmpty else { return "" }
-    let closest = names.map { (name: $0, distance: Self.distance(name, $0)) }
+    let closest = names.map { (name: $0, distance: editDistance(name, $0)) }
       .min { ($0.distance, $0.name) < ($1.distance, $1.name) }
     if let closest, closest.distance <= Self.limit(name) {
       return "; did you mean '\(closest.name)'?"
@@ -48,28 +50,9 @@ enum NameSuggestion {
   }
 
   static func hasClose(_ name: String, among names: [String]) -> Bool {
-    names.contains { Self.distance(name, $0) <= Self.limit(name) }
+    names.contains { editDistance(name, $0) <= Self.limit(name) }
   }
 
   /// A third of the letters.
   private static func limit(_ name: String) -> Int { name.utf8.count / 3 }
-
-  /// Letters to change, insert or delete, whatever their case.
-  private static func distance(_ left: String, _ right: String) -> Int {
-    let (left, right) = (
-      Array(left.lowercased().utf8.prefix(100)), Array(right.lowercased().utf8.prefix(100))
-    )
-    var row = Array(0...right.count)
-    for (index, byte) in left.enumerated() {
-      var diagonal = row[0]
-      row[0] = index + 1
-      for place in 0..<right.count {
-        let above = row[place + 1]
-        row[place + 1] = min(
-          diagonal + (byte == right[place] ? 0 : 1), min(above, row[place]) + 1)
-        diagonal = above
-      }
-    }
-    return row[right.count]
-  }
 }

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// Splits the text of an expression into tokens (CEL language definition, "Syntax").
 struct Lexer {
   private let text: [UInt8]
@@ -244,19 +246,7 @@ struct Lexer {
 }
 
 extension UInt8 {
-  var isDigit: Bool { self >= UInt8(ascii: "0") && self <= UInt8(ascii: "9") }
-  var isNameStart: Bool {
-    self == UInt8(ascii: "_")
-      || (self | 0x20 >= UInt8(ascii: "a") && self | 0x20 <= UInt8(ascii: "z"))
-  }
-  var isNamePart: Bool { self.isNameStart || self.isDigit }
+  var isNameStart: Bool { self.isWordCharacter && !self.isDigit }
+  var isNamePart: Bool { self.isWordCharacter }
   var isQuote: Bool { self == UInt8(ascii: "\"") || self == UInt8(ascii: "'") }
-  var hexDigit: UInt8? {
-    switch self {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
-    default: nil
-    }
-  }
 }

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Glibc
 
 /// Offsets of time zones by name, each read once.

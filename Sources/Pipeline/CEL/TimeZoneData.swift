@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// A time zone as the IANA database has it, in the format TZif (RFC 9636).
 struct TimeZoneData {
   /// Since 1970, ascending, and the offset that begins there.

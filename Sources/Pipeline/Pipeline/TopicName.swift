@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// What a topic's name says about the topic (TheService.md#topic-names).
 ///
 /// - `/data/OpportunityChangeEvent`, `/data/Station__ChangeEvent`: changes to one object.
@@ -27,15 +29,7 @@ package enum TopicName {
     let prefixes = [self.changesPrefix, self.platformEventsPrefix]
     guard let prefix = prefixes.first(where: { topic.hasPrefix($0) }) else { return false }
     let rest = topic.utf8.dropFirst(prefix.utf8.count)
-    return (1...200).contains(rest.count)
-      && rest.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
-          true
-        default: false
-        }
-      }
+    return (1...200).contains(rest.count) && rest.allSatisfy(\.isWordCharacter)
   }
 
   /// `/data/OpportunityChangeEvent` of `Opportunity`, `/data/Foo__ChangeEvent` of `Foo__c`.

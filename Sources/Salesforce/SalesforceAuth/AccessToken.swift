@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPClient
 
 /// What the Pub/Sub API is called with. Prints without its value.
@@ -45,7 +46,7 @@ public struct AccessToken: Sendable, Hashable {
   private static func userID(inIdentityURL url: String) -> String? {
     let segments = url.prefix { $0 != "?" && $0 != "#" }.split(separator: "/")
     guard let id = segments.last, id.hasPrefix("005"), [15, 18].contains(id.utf8.count),
-      id.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x7a).contains($0 | 0x20) })
+      id.utf8.allSatisfy(\.isAlphanumeric)
     else { return nil }
     return String(id)
   }

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPClient
 internal import JSON
 
@@ -48,18 +49,11 @@ enum LoginRefusal {
 
   /// Looks for the longest run of letters and digits too, which no way of escaping changes.
   private static func repeats(_ text: String, _ secret: String) -> Bool {
-    let pieces = secret.utf8.split { !Self.isAlphanumeric($0) }
+    let pieces = secret.utf8.split { !$0.isAlphanumeric }
     guard let longest = pieces.max(by: { $0.count < $1.count }) else {
       return text.contains(secret)
     }
     return text.contains(secret)
       || longest.count >= 4 && text.contains(String(decoding: longest, as: UTF8.self))
-  }
-
-  private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-    switch byte | 0x20 {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"): true
-    default: (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-    }
   }
 }

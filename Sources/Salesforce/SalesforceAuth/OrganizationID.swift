@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// The ID of an org, in its form of 18 characters.
 struct OrganizationID: Sendable, Hashable {
   let text: String
@@ -5,7 +7,7 @@ struct OrganizationID: Sendable, Hashable {
   /// Takes 15 or 18 ASCII letters and digits; nil for anything else.
   init?(_ text: some StringProtocol) {
     let characters = Array(text.utf8)
-    guard characters.allSatisfy(Self.isAlphanumeric) else { return nil }
+    guard characters.allSatisfy(\.isAlphanumeric) else { return nil }
     switch characters.count {
     case 18: self.text = String(text)
     case 15: self.text = String(text) + Self.suffix(of: characters)
@@ -33,20 +35,11 @@ struct OrganizationID: Sendable, Hashable {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ012345".utf8)
     let suffix = stride(from: 0, to: characters.count, by: 5).map { start in
       let bits = (0..<5).reduce(0) { bits, index in
-        isUpperCase(characters[start + index]) ? bits | 1 << index : bits
+        characters[start + index].isUpperCaseLetter ? bits | 1 << index : bits
       }
       return alphabet[bits]
     }
     return String(decoding: suffix, as: UTF8.self)
-  }
-
-  private static func isUpperCase(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
-  }
-
-  private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-    isUpperCase(byte) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-      || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
   }
 
   /// The configured ID if there is one, else the first of the others that is known.

@@ -1,3 +1,4 @@
+internal import Bytes
 public import HTTPClient
 internal import JSON
 
@@ -84,7 +85,7 @@ extension RESTClient {
     ofJob id: String, locator: String?, maxRecords: Int
   ) async throws -> BulkPage {
     var path = "\(Self.path(id))/results?maxRecords=\(maxRecords)"
-    if let locator { path += "&locator=\(Call.encoded(locator))" }
+    if let locator { path += "&locator=\(PercentEncoding.encoded(locator))" }
     let call = Call(path: path, headers: [("Accept", "text/csv")], kind: .ofJobsAndPages)
     let body = try await self.stream(call)
     let response = body.response

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPClient
 internal import JSON
 
@@ -76,7 +77,8 @@ extension RESTClient {
   /// - Parameter withDeleted: also returns rows in the recycle bin.
   /// - Throws: `RESTError` of disposition `tooWide` for a statement that no URI can hold.
   public func query(_ statement: String, withDeleted: Bool = false) async throws -> QueryPage {
-    let call = Call(path: "\(withDeleted ? "queryAll" : "query")?q=\(Call.encoded(statement))")
+    let call = Call(
+      path: "\(withDeleted ? "queryAll" : "query")?q=\(PercentEncoding.encoded(statement))")
     guard call.path.utf8.count <= Self.maxURIBytes else {
       throw RESTError(
         .tooWide,
@@ -87,7 +89,7 @@ extension RESTClient {
 
   /// The first page of a query of the Tooling API.
   func toolingQuery(_ statement: String) async throws -> QueryPage {
-    try await self.page(Call(path: "tooling/query?q=\(Call.encoded(statement))"))
+    try await self.page(Call(path: "tooling/query?q=\(PercentEncoding.encoded(statement))"))
   }
 
   /// The page at the path in the previous page's `next`.

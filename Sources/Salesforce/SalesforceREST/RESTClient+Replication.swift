@@ -1,3 +1,4 @@
+internal import Bytes
 internal import JSON
 
 extension RESTClient {
@@ -12,7 +13,9 @@ extension RESTClient {
   ) async throws -> String {
     precondition(SOQL.isName(object), "an object's name comes from a schema")
     let call = Call(
-      path: "sobjects/\(object)/updated/?start=\(Call.encoded(start))&end=\(Call.encoded(end))")
+      path:
+        "sobjects/\(object)/updated/?start=\(PercentEncoding.encoded(start))&end=\(PercentEncoding.encoded(end))"
+    )
     guard let text = try await self.json(call)["latestDateCovered"]?.string, text.utf8.count < 64
     else { throw RESTError(.retry, "\(call.name): the response has no latestDateCovered") }
     return text

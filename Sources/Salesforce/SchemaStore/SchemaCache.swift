@@ -140,16 +140,9 @@ package final class SchemaCache: Sendable {
 
   /// Nil for an ID that is not a fingerprint: no other becomes part of a path.
   private func path(of id: String) -> String? {
-    func isWord(_ byte: UInt8) -> Bool {
-      switch byte {
-      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"):
-        true
-      default: false
-      }
-    }
-    guard id.utf8.count == 22, self.org.utf8.count == 18, self.org.utf8.allSatisfy(isWord),
-      id.utf8.allSatisfy({ isWord($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") })
+    guard id.utf8.count == 22, self.org.utf8.count == 18,
+      self.org.utf8.allSatisfy(\.isAlphanumeric),
+      id.utf8.allSatisfy({ $0.isWordCharacter || $0 == UInt8(ascii: "-") })
     else { return nil }
     return "\(self.directory)/\(self.org).\(id)\(Self.suffix)"
   }

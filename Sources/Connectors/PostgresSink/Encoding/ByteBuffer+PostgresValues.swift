@@ -66,13 +66,7 @@ extension ByteBuffer {
         guard byte == UInt8(ascii: "-") else { return false }
         continue
       }
-      let digit: UInt8
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-      case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
-      default: return false
-      }
+      guard let digit = byte.hexDigit else { return false }
       out[digitCount / 2] = digitCount % 2 == 0 ? digit << 4 : out[digitCount / 2] | digit
       digitCount += 1
     }

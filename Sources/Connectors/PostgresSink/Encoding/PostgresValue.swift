@@ -36,8 +36,7 @@ struct PostgresValue {
     case .text: return .string(String(decoding: self.rest, as: UTF8.self))
     case .uuid: return .string(Self.uuid(self.rest))
     case .bytea:
-      return .string(
-        "\\x" + self.rest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())
+      return .string("\\x" + self.rest.hex)
     case .date:
       let day = Int64(value.take(Int32.self) ?? 0) + Self.daysBefore2000
       return .string(UTCTime.date(day: day))

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Cryptography
 
 /// A long-text value that arrived as a unified diff against the previous value
@@ -101,30 +102,10 @@ package enum TextDiff {
       self.hash = []
       guard let from = self.line(), diff[from].starts(with: "---".utf8) else { return nil }
       guard let to = self.line(), diff[to].starts(with: "+++ ".utf8) else { return nil }
-      var hash: [UInt8] = []
       var digits = diff[to].dropFirst(4)
       while let last = digits.last, last <= UInt8(ascii: " ") { digits.removeLast() }
-      guard digits.count == 64 else { return nil }
-      var high: UInt8?
-      for digit in digits {
-        guard let value = Self.hexValue(digit) else { return nil }
-        if let first = high {
-          hash.append(first << 4 | value)
-          high = nil
-        } else {
-          high = value
-        }
-      }
+      guard digits.count == 64, let hash = [UInt8](hex: digits) else { return nil }
       self.hash = hash
-    }
-
-    private static func hexValue(_ digit: UInt8) -> UInt8? {
-      switch digit {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-      case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
-      default: nil
-      }
     }
 
     /// The next line without its LF; nil at the end.

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// One entry of `changedFields`, `nulledFields` or `diffFields` (ChangeEvents.md#bitmaps):
 /// `0x…` over the fields of the record, or `<parent>-0x…` over the fields of a compound field.
 struct ChangedFieldBitmap {
@@ -36,7 +38,7 @@ struct ChangedFieldBitmap {
       text[index + 1] == UInt8(ascii: "x")
     else { throw .malformed }
     self.digits = UnsafeBufferPointer(rebasing: text[(index + 2)...])
-    for digit in self.digits where Self.value(ofHexadecimal: digit) == nil { throw .malformed }
+    for digit in self.digits where digit.hexDigit == nil { throw .malformed }
   }
 
   /// Calls `body` for every set index, in ascending order.
@@ -48,7 +50,7 @@ struct ChangedFieldBitmap {
     var base = 0
     for digit in self.digits.reversed() {
       // Checked by `init`.
-      var bits = Self.value(ofHexadecimal: digit) ?? 0
+      var bits = digit.hexDigit ?? 0
       while bits != 0 {
         let index = base + bits.trailingZeroBitCount
         guard index < fieldCount else { throw .index(index, fieldCount: fieldCount) }
@@ -60,16 +62,6 @@ struct ChangedFieldBitmap {
   }
 
   private static let decimalDigits = UInt8(ascii: "0")...UInt8(ascii: "9")
-
-  @inline(__always)
-  private static func value(ofHexadecimal byte: UInt8) -> UInt8? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-    default: nil
-    }
-  }
 }
 
 extension ChangedFieldBitmap {

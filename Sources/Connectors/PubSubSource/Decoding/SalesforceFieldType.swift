@@ -1,4 +1,5 @@
 internal import Avro
+internal import Bytes
 
 /// A field's `doc`, such as `Data:Currency:00N…`: role, type and the custom field's ID
 /// (ChangeEvents.md#field-types).
@@ -10,7 +11,7 @@ struct SalesforceFieldType {
   init?(doc: String?) {
     guard let parts = doc?.split(separator: ":", omittingEmptySubsequences: false),
       (2...3).contains(parts.count),
-      parts.allSatisfy({ part in !part.isEmpty && part.utf8.allSatisfy(Self.isWordCharacter) })
+      parts.allSatisfy({ part in !part.isEmpty && part.utf8.allSatisfy(\.isWordCharacter) })
     else { return nil }
     self.role = parts[0]
     self.type = parts[1]
@@ -26,15 +27,6 @@ struct SalesforceFieldType {
     case "DateOnly", "Birthday": .dateInMilliseconds
     case "TimeOnly": .time(.milliseconds)
     default: nil
-    }
-  }
-
-  private static func isWordCharacter(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
-      true
-    default: false
     }
   }
 }

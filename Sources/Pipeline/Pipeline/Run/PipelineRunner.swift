@@ -239,7 +239,7 @@ public final class PipelineRunner<S: Source> {
     self.statistics.topics[topic].retries += 1
     self.statistics.topics[topic].lastFailure = failure
     // A signal makes requests fail, and nothing is retried after it.
-    if case .interrupted = self.outcome { return }
+    if case .interrupted = self.end.outcome { return }
     self.onRetry?(self.topics[topic].topic.name, failure, delay)
   }
 

@@ -1,3 +1,5 @@
+internal import JSON
+
 /// Columns that a stage names. Names that no schema has had so far are typos, or fields that were
 /// renamed or deleted in the org.
 public struct NamedColumns: Sendable, Equatable {
@@ -39,37 +41,15 @@ public struct NamedColumns: Sendable, Equatable {
 
   /// Up to three names that differ in case, in a few letters, or in a prefix or suffix.
   static func nearest(to name: String, in known: Set<String>) -> [String] {
-    let wanted = Array(name.lowercased().utf8)
+    let wanted = name.lowercased()
     let candidates = known.compactMap { candidate -> (name: String, distance: Int)? in
-      let other = Array(candidate.lowercased().utf8)
-      if other == wanted { return (candidate, 0) }
-      let distance = Self.distance(wanted, other)
-      if distance <= max(1, min(wanted.count, other.count) / 3) { return (candidate, distance) }
-      let contains = wanted.count >= 3 && other.count >= 3
-      let isAround = candidate.lowercased().contains(name.lowercased())
-      let isWithin = name.lowercased().contains(candidate.lowercased())
-      return contains && (isAround || isWithin) ? (candidate, 100 + distance) : nil
+      let other = candidate.lowercased()
+      let (least, distance) = (min(wanted.count, other.count), editDistance(wanted, other))
+      if distance <= max(1, least / 3) { return (candidate, distance) }
+      let isPart = other.contains(wanted) || wanted.contains(other)
+      return least >= 3 && isPart ? (candidate, 100 + distance) : nil
     }
     return candidates.sorted { ($0.distance, $0.name) < ($1.distance, $1.name) }
       .prefix(3).map(\.name)
-  }
-
-  /// Letters to insert, remove, replace or swap with their neighbour.
-  private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
-    var before: [Int] = []
-    var last = Array(0...right.count)
-    for (row, letter) in left.enumerated() {
-      var next = [row + 1]
-      for (column, other) in right.enumerated() {
-        var cost = min(last[column + 1] + 1, next[column] + 1)
-        cost = min(cost, last[column] + (letter == other ? 0 : 1))
-        if row > 0, column > 0, letter == right[column - 1], left[row - 1] == other {
-          cost = min(cost, before[column - 1] + 1)
-        }
-        next.append(cost)
-      }
-      (before, last) = (last, next)
-    }
-    return last[right.count]
   }
 }

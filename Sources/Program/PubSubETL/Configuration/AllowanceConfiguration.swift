@@ -53,7 +53,7 @@ extension Kind<AllowanceConfiguration.Reserve> {
   private static var counts: ClosedRange<Int> { 0...1_000_000_000 }
 
   fileprivate static var reserve: Self {
-    var kind = Self(
+    Self(
       .oneOf([
         .integer(from: Self.counts.lowerBound, through: Self.counts.upperBound),
         .text(pattern: "^(100|[0-9]{1,2})%$"), .reference("variable"),
@@ -75,9 +75,5 @@ extension Kind<AllowanceConfiguration.Reserve> {
           + "1000000000")
       return nil
     }
-    kind.excluded = [
-      .integer(Self.counts.lowerBound - 1), .integer(Self.counts.upperBound + 1),
-    ]
-    return kind
   }
 }

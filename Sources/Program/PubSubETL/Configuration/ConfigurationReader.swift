@@ -25,12 +25,34 @@ final class ConfigurationReader {
     self.replacesTopics = replacesTopics
   }
 
-  func pipeline(_ document: JSONValue, _ mistakes: JSONMistakes) -> PipelineConfiguration? {
-    let reader = JSONReader(document, mistakes: mistakes, context: self)
-    guard var pipeline = reader.read(PipelineConfiguration.keys) else { return nil }
-    (pipeline.file, pipeline.base, pipeline.secrets) = (self.file, self.base, self.secrets)
-    (pipeline.secretFiles, pipeline.inputFiles) = (self.secretFiles.paths, self.secretFiles.inputs)
-    return pipeline
+  /// A document whose variables are replaced.
+  func interpolate(
+    _ document: JSONValue, path: String = "", _ mistakes: JSONMistakes
+  ) -> JSONValue {
+    let interpolation = Interpolation(
+      environment: self.environment, base: self.base, mistakes: mistakes,
+      secretFiles: self.secretFiles)
+    let value = interpolation.interpolate(document, path: path)
+    self.secrets.add(secretsOf: value)
+    return value
+  }
+
+  /// - Throws: `ConfigurationError` with every mistake in the file and in others.
+  func result<Value>(
+    _ value: Value?, _ mistakes: JSONMistakes
+  ) throws(ConfigurationError) -> Value {
+    let all = Self.mistakes(mistakes, in: self.file) + self.mistakesOfOtherFiles
+    guard let value, all.isEmpty else {
+      throw ConfigurationError(
+        mistakes: all, secrets: self.secrets, isTemporary: self.lacksDescriptors)
+    }
+    return value
+  }
+
+  private static func mistakes(
+    _ mistakes: JSONMistakes, in file: String
+  ) -> [ConfigurationMistake] {
+    mistakes.inTextOrder.map { ConfigurationMistake(file: file, mistake: $0) }
   }
 
   /// The path of another file of configuration: relative to the pipeline file, wherever `--root`
@@ -60,11 +82,7 @@ final class ConfigurationReader {
       let document = try PipelineConfiguration.document(file).value
       let mistakes = JSONMistakes()
       self.secretFiles.note(document, of: file)
-      let interpolation = Interpolation(
-        environment: self.environment, base: self.base, mistakes: mistakes,
-        secretFiles: self.secretFiles)
-      let value = interpolation.interpolate(document)
-      self.secrets.add(secretsOf: value)
+      let value = self.interpolate(document, mistakes)
       return JSONReader(value, mistakes: mistakes, context: self)
     } catch {
       self.mistakesOfOtherFiles += error.mistakes
@@ -74,8 +92,6 @@ final class ConfigurationReader {
   }
 
   func addMistakes(of reader: JSONReader, file: String) {
-    self.mistakesOfOtherFiles += reader.mistakes.inTextOrder.map {
-      ConfigurationMistake(file: file, mistake: $0)
-    }
+    self.mistakesOfOtherFiles += Self.mistakes(reader.mistakes, in: file)
   }
 }

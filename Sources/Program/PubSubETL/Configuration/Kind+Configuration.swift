@@ -1,3 +1,4 @@
+import Bytes
 import HTTPClient
 import JSON
 
@@ -8,16 +9,8 @@ extension Kind<String> {
   static var identifier: Self {
     Self.string(.reference("identifier")).checked { name in
       let isValid =
-        (1...64).contains(name.utf8.count)
-        && name.utf8.enumerated().allSatisfy { index, byte in
-          switch byte {
-          case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-          case UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."): index > 0
-          default: false
-          }
-        }
+        name.utf8.count <= 64 && name.utf8.first?.isAlphanumeric == true
+        && name.utf8.allSatisfy { $0.isWordCharacter || "-.".utf8.contains($0) }
       return isValid
         ? nil
         : "expected a name of 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"

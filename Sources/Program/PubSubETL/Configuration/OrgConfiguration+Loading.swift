@@ -18,14 +18,11 @@ extension OrgConfiguration {
     secretFiles.note(document, of: file)
     let reading = ConfigurationReader(
       file: file, base: base, environment: environment, secretFiles: secretFiles)
-    let interpolation = Interpolation(
-      environment: environment, base: base, mistakes: mistakes, secretFiles: secretFiles)
     // Variables that other parts of a pipeline file need may not be set here.
     let source = document["source"]
     let path = source == nil ? "" : "/source/org"
     let part = source.map { $0["org"] ?? nil } ?? document
-    let value = interpolation.interpolate(part, path: path)
-    reading.secrets.add(secretsOf: value)
+    let value = reading.interpolate(part, path: path, mistakes)
     reading.secrets.add(secretsOf: environment)
     let org: OrgConfiguration?
     if source == nil {
@@ -36,13 +33,6 @@ extension OrgConfiguration {
         JSONValue(.object(members)), path: "/source", mistakes: mistakes, context: reading)
       org = Kind.org.read(reader, "org", true)
     }
-    let all =
-      mistakes.inTextOrder.map { ConfigurationMistake(file: file, mistake: $0) }
-      + reading.mistakesOfOtherFiles
-    guard let org, all.isEmpty else {
-      throw ConfigurationError(
-        mistakes: all, secrets: reading.secrets, isTemporary: reading.lacksDescriptors)
-    }
-    return (org, reading.secrets)
+    return (try reading.result(org, mistakes), reading.secrets)
   }
 }

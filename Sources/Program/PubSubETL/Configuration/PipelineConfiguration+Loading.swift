@@ -39,26 +39,19 @@ extension PipelineConfiguration {
     for override in overrides { override.apply(to: &document, mistakes: mistakes) }
     let secretFiles = SecretFiles()
     secretFiles.note(document, of: file)
-    let interpolation = Interpolation(
-      environment: environment, base: base, mistakes: mistakes, secretFiles: secretFiles)
-    document = interpolation.interpolate(document)
     let loading = ConfigurationReader(
       file: file, base: base, environment: environment, secretFiles: secretFiles,
       replacesTopics: overrides.contains { $0.path.starts(with: ["source", "topic"]) })
-    loading.secrets.add(secretsOf: document)
+    document = loading.interpolate(document, mistakes)
     loading.secrets.add(secretsOf: environment)
-    let configuration = loading.pipeline(document, mistakes)
-    let all =
-      mistakes.inTextOrder.map { ConfigurationMistake(file: file, mistake: $0) }
-      + loading.mistakesOfOtherFiles
-    guard let configuration, all.isEmpty else {
-      throw ConfigurationError(
-        mistakes: all, secrets: loading.secrets, isTemporary: loading.lacksDescriptors)
+    let reader = JSONReader(document, mistakes: mistakes, context: loading)
+    var pipeline = try loading.result(reader.read(Self.keys), mistakes)
+    (pipeline.file, pipeline.base, pipeline.secrets) = (file, base, loading.secrets)
+    (pipeline.secretFiles, pipeline.inputFiles) = (secretFiles.paths, secretFiles.inputs)
+    pipeline.secrets.commands.withLock {
+      $0 = PrintedCommands(words: pipeline.commandWords)
     }
-    configuration.secrets.commands.withLock {
-      $0 = PrintedCommands(words: configuration.commandWords)
-    }
-    return configuration
+    return pipeline
   }
 
   /// A command for this pipeline, as messages show it, which works in any directory of a shell:

@@ -1,3 +1,4 @@
+import Bytes
 import HTTPClient
 
 /// An HTTP proxy: host, port and what it asks for, from a URL.
@@ -67,21 +68,8 @@ struct ProxyAddress: Sendable, Equatable {
   }
 
   private static func percentDecoded(_ text: Substring) -> String? {
-    var bytes: [UInt8] = []
-    var rest = text.utf8[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      guard rest.count >= 2,
-        rest.prefix(2).allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
-        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-      else { return nil }
-      bytes.append(value)
-      rest = rest.dropFirst(2)
-    }
-    return String(validating: bytes, as: UTF8.self)
+    let (bytes, isValid) = PercentEncoding.decoded(text)
+    return isValid ? String(validating: bytes, as: UTF8.self) : nil
   }
 
   /// `host:port`, without user and password.

@@ -39,7 +39,7 @@ final class SecretMask: Sendable {
   func add(_ secret: String) {
     // As a peer may quote it, which was sent it in a URL or in JSON.
     let quoted = JSONValue(.string(secret)).text().dropFirst().dropLast()
-    let forms = [secret, Self.percentEncoded(secret), String(quoted)].map { Array($0.utf8) }
+    let forms = [secret, PercentEncoding.encoded(secret), String(quoted)].map { Array($0.utf8) }
     self.texts.withLock { texts in
       for form in forms where form.count >= Self.shortest && !texts.contains(form) {
         texts.append(form)
@@ -73,7 +73,7 @@ final class SecretMask: Sendable {
       pieces.append(String(rest.prefix { !"& '".contains($0) }))
     }
     for piece in pieces {
-      let decoded = Self.percentDecoded(piece)
+      let decoded = String(decoding: PercentEncoding.decoded(piece).bytes, as: UTF8.self)
       // A text that is also the user's or the host's name is not secret.
       for text in [piece, decoded] where !known.contains(text) { self.add(text) }
     }
@@ -179,12 +179,7 @@ final class SecretMask: Sendable {
   }
 
   private static func isWord(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"):
-      true
-    default: false
-    }
+    byte.isWordCharacter || byte == UInt8(ascii: "-")
   }
 
   private static func isPath(_ byte: UInt8) -> Bool {
@@ -211,40 +206,6 @@ final class SecretMask: Sendable {
     case .object(let members):
       JSONValue(.object(members.map { JSONMember($0.name, self.redacted($0.value)) }))
     }
-  }
-
-  // MARK: Forms
-
-  private static func percentEncoded(_ text: String) -> String {
-    var result = ""
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-        UInt8(ascii: "_"), UInt8(ascii: "~"):
-        result.unicodeScalars.append(Unicode.Scalar(byte))
-      default:
-        let digits = String(byte, radix: 16, uppercase: true)
-        result += "%" + (digits.utf8.count == 1 ? "0" : "") + digits
-      }
-    }
-    return result
-  }
-
-  private static func percentDecoded(_ text: String) -> String {
-    var bytes: [UInt8] = []
-    var rest = text.utf8[...]
-    while let byte = rest.popFirst() {
-      if byte == UInt8(ascii: "%"),
-        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-      {
-        bytes.append(value)
-        rest = rest.dropFirst(2)
-      } else {
-        bytes.append(byte)
-      }
-    }
-    return String(decoding: bytes, as: UTF8.self)
   }
 }
 

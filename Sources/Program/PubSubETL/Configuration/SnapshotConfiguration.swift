@@ -1,3 +1,4 @@
+import Bytes
 import HTTPClient
 import JSON
 import Pipeline
@@ -109,11 +110,8 @@ extension Kind<[String]> {
   }
 
   private static func isObjectName(_ name: String) -> Bool {
-    guard let first = name.utf8.first, (1...80).contains(name.utf8.count) else { return false }
-    return (0x41...0x5A).contains(first & 0xDF)
-      && name.utf8.allSatisfy {
-        (0x30...0x39).contains($0) || (0x41...0x5A).contains($0 & 0xDF) || $0 == UInt8(ascii: "_")
-      }
+    name.utf8.count <= 80 && name.utf8.first?.isLetter == true
+      && name.utf8.allSatisfy(\.isWordCharacter)
   }
 }
 

@@ -1,3 +1,4 @@
+import Bytes
 import HTTPClient
 import JSON
 import Pipeline
@@ -217,22 +218,16 @@ extension Kind<StartPosition> {
 extension ManagedSubscription.Record {
   /// Developer names begin with a letter, record IDs with a digit; nil for what is neither.
   init?(_ text: String) {
-    let bytes = Array(text.utf8)
-    func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
-    func isLetter(_ byte: UInt8) -> Bool {
-      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-    }
-    guard let first = bytes.first else { return nil }
-    if isDigit(first) {
-      guard [15, 18].contains(bytes.count), bytes.allSatisfy({ isDigit($0) || isLetter($0) }) else {
+    guard let first = text.utf8.first else { return nil }
+    if first.isDigit {
+      guard [15, 18].contains(text.utf8.count), text.utf8.allSatisfy(\.isAlphanumeric) else {
         return nil
       }
       self = .id(text)
       return
     }
-    guard isLetter(first), bytes.count <= 80, bytes.last != UInt8(ascii: "_"),
-      bytes.allSatisfy({ isDigit($0) || isLetter($0) || $0 == UInt8(ascii: "_") }),
-      !text.contains("__")
+    guard first.isLetter, text.utf8.count <= 80, text.utf8.last != UInt8(ascii: "_"),
+      text.utf8.allSatisfy(\.isWordCharacter), !text.contains("__")
     else { return nil }
     self = .developerName(text)
   }

@@ -41,7 +41,8 @@ struct RefreshTokenLogin: Login {
       RefreshTokenFlow.App(
         loginURL: self.loginURL.url, clientID: self.clientID,
         clientSecret: self.clientSecret?.value),
-      source: self.file.map { .file(RefreshTokenFile($0, clock: context.client.clock)) } ?? .value(self.value.value),
+      source: self.file.map { .file(RefreshTokenFile($0, clock: context.client.clock)) }
+        ?? .value(self.value.value),
       organizationID: context.organizationID, client: context.client,
       onToken: { context.secrets.add($0) }, onNotice: context.onNotice)
   }

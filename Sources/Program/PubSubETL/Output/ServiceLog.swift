@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPClient
 internal import Logging
 internal import Pipeline
@@ -42,7 +43,7 @@ enum ServiceLog {
         "commit sent",
         metadata: [
           "subscription": "\(subscription.record)", "id": "\(commit.id)",
-          "replay_id": "\(hex(commit.replayID))",
+          "replay_id": "\(commit.replayID.hex)",
         ])
     case .requested(let topic, let count):
       logger.debug(
@@ -54,7 +55,7 @@ enum ServiceLog {
           "topic": "\(topic)", "events": .number(response.events.count),
           "bytes": .number(response.bytes.count),
           "pending_credit": .number(response.pendingCredit),
-          "replay_id": "\(hex(response[response.latestReplayIDField]))",
+          "replay_id": "\(response[response.latestReplayIDField].hex)",
           "rpc_id":
             "\(String(decoding: response[response.rpcID].prefix(longestID), as: UTF8.self))",
         ])
@@ -88,10 +89,6 @@ enum ServiceLog {
   private static func milliseconds(_ duration: Duration) -> Int64 {
     let (seconds, attoseconds) = duration.components
     return seconds * 1000 + attoseconds / 1_000_000_000_000_000
-  }
-
-  private static func hex(_ bytes: some Sequence<UInt8>) -> String {
-    ReplayID(Array(bytes)).hex
   }
 }
 

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// The files with which an org is prepared for a pipeline: a permission set, and an External Client App
 /// for its login. In the source format of the Salesforce CLI.
 struct OrgMetadata {
@@ -50,12 +52,7 @@ struct OrgMetadata {
 
   /// Letters, digits and single underscores, a letter first, no underscore last; 60 characters.
   static func apiName(_ pipeline: String) -> String {
-    let words = pipeline.utf8.split { byte in
-      switch byte | 0x20 {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"): false
-      default: !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-      }
-    }
+    let words = pipeline.utf8.split { !$0.isAlphanumeric }
     let text = (["pubsub_etl"] + words.map { String(decoding: $0, as: UTF8.self) })
       .joined(separator: "_").prefix(60)
     return String(text.last == "_" ? text.dropLast() : text)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Bytes
 import Clocks
 import EventLoop
 import Glibc
@@ -113,9 +114,7 @@ struct PublishCommand: AsyncParsableCommand {
 
   private static func isUserID(_ text: String) -> Bool {
     text.hasPrefix("005") && [15, 18].contains(text.utf8.count)
-      && text.utf8.allSatisfy {
-        (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20)
-      }
+      && text.utf8.allSatisfy(\.isAlphanumeric)
   }
 
   func run() async throws {
