@@ -121,6 +121,31 @@ struct LoginConfigurationTests {
     }
   }
 
+  @Test(
+    "Each login is described without its secrets, which no form of printing shows",
+    arguments: [
+      (
+        #"{"type":"client_credentials","login_url":"https://a.my.salesforce.com","client_id":"i","client_secret":"s3cret"}"#,
+        "client credentials at https://a.my.salesforce.com"
+      ),
+      (
+        #"{"type":"refresh_token","login_url":"https://a.my.salesforce.com","client_id":"i","client_secret":"s3cret","refresh_token":"s3cret"}"#,
+        "refresh token at https://a.my.salesforce.com"
+      ),
+      (
+        #"{"type":"token","instance_url":"https://a.my.salesforce.com","access_token":"s3cret"}"#,
+        "token for https://a.my.salesforce.com"
+      ),
+      (#"{"type":"sf_cli","target_org":"prod"}"#, "sf, for its org prod"),
+    ])
+  func summaries(auth: String, summary: String) throws {
+    let login = try self.sample.load(self.pipeline(auth)).source.org.auth
+    #expect(login.summary == summary)
+    var text = ""
+    dump(login, to: &text)
+    #expect(!text.contains("s3cret") && !"\(login)".contains("s3cret"))
+  }
+
   @Test("A warning names a key that others can read")
   func modes() throws {
     let auth = self.jwt(#""private_key_file": "\#(self.keys.privateKey)""#)

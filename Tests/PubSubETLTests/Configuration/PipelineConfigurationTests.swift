@@ -188,7 +188,7 @@ struct PipelineConfigurationTests {
       """#, to: "org.json")
     let configuration = try sample.load(text, environment: ["TOKEN": "t0ken"])
     let login = try #require(configuration.source.org.auth as? TokenLogin)
-    #expect(login.source == .value(Secret("t0ken")))
+    #expect(login.value == Secret("t0ken"))
     #expect(login.instanceURL.host == "a.b")
     try sample.write(
       #"""
@@ -213,7 +213,7 @@ struct PipelineConfigurationTests {
     let auth = #""source.org.auth={"type":"token","instance_url":"https://a.b""#.dropFirst()
     let configuration = try sample.load(sets: [auth + #","access_token_file":"t"}"#])
     let login = try #require(configuration.source.org.auth as? TokenLogin)
-    #expect(login.source == .file("\(sample.base)/t"))
+    #expect(login.file == "\(sample.base)/t")
     #expect(
       try sample.mistakes(sets: [auth + "}"]) == [
         "pipeline.json (--set): /source/org/auth/access_token: either access_token or access_token_file is required"

@@ -23,6 +23,7 @@ protocol Login: KeyedObject, Sendable {
   /// Problems on this machine that do not stop a run, a sentence each.
   func localWarnings() -> [String]
 
+  /// Obtains tokens.
   func flow(_ context: LoginContext) -> any AccessTokenFlow
 }
 
@@ -73,11 +74,4 @@ extension Key where Object: Login {
   static func clientID(_ property: WritableKeyPath<Object, String>) -> Self {
     .required("client_id", property, .text, "Consumer key of the app.", example: "${SF_CLIENT_ID}")
   }
-}
-
-/// A token in the configuration, or in a file of its own.
-enum TokenSource: Sendable, Equatable {
-  case value(Secret)
-  /// Absolute path.
-  case file(String)
 }

@@ -9,16 +9,13 @@ struct RefreshTokenLogin: Login {
 
   var loginURL = ServiceAddress.unset
   var clientID = ""
-  private var secret = ""
+  private var secret = Secret("")
   private var file: String?
   private var value = Secret("")
 
   /// Nil for apps that do not require it. Empty means unset, so that a variable with a default can be
   /// used in every pipeline.
-  var clientSecret: Secret? { self.secret.isEmpty ? nil : Secret(self.secret) }
-
-  /// A file is replaced when the service replaces the token.
-  var token: TokenSource { self.file.map { .file($0) } ?? .value(self.value) }
+  var clientSecret: Secret? { self.secret.value.isEmpty ? nil : self.secret }
 
   var server: ServiceAddress? { self.loginURL }
   var summary: String {
@@ -51,7 +48,8 @@ struct RefreshTokenLogin: Login {
     [
       .loginURL(\.loginURL, "URL of the host where the token was issued."), .clientID(\.clientID),
       .key(
-        "client_secret", \.secret, .string(), "Consumer secret, if the app requires it.",
+        "client_secret", \.secret, Kind<String>.string().map { Secret($2) },
+        "Consumer secret, if the app requires it.",
         default: "", example: "${SF_CLIENT_SECRET:-}", secrecy: .secret),
       .key(
         "refresh_token_file", \.file, .secretFile,

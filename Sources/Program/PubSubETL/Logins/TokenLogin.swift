@@ -8,10 +8,9 @@ struct TokenLogin: Login {
   static let schemaDescription = "A token that is obtained and renewed elsewhere."
 
   var instanceURL = ServiceAddress.unset
-  private var value = Secret("")
-  private var file: String?
-
-  var source: TokenSource { self.file.map { .file($0) } ?? .value(self.value) }
+  private(set) var value = Secret("")
+  /// Absolute path; replaces the value.
+  private(set) var file: String?
 
   var server: ServiceAddress? { self.instanceURL }
   var summary: String {
