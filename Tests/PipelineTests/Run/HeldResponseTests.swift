@@ -38,8 +38,12 @@ struct HeldResponseTests {
     let harness = Harness()
     var retries = 0
     harness.onRetry = { retries += 1 }
-    try await harness.run(
-      self.source([.interrupted, .schemasFailed(topic: 0, Self.noSchema, delay: .seconds(60))]))
+    let source = self.source([
+      .interrupted, .schemasFailed(topic: 0, Self.noSchema, delay: .seconds(60)),
+    ])
+    source.held?.endsWithStop = false
+    try await harness.run(source)
+    #expect(harness.statistics?.topics[0].retries == 1)
     #expect(retries == 0)
   }
 

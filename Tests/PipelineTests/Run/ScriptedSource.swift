@@ -58,6 +58,8 @@ final class ScriptedSource: Source, @unchecked Sendable {
     var isReleased: Bool
     /// Done before each of the signals.
     var onSignal: (() -> Void)?
+    /// No signals come once the source was stopped.
+    var endsWithStop = true
   }
   var held: Held?
   /// A second topic, which the service refuses before it delivers its one event.
@@ -197,7 +199,7 @@ final class ScriptedSource: Source, @unchecked Sendable {
 
   func next(until deadline: ContinuousClock.Instant) async -> SourceSignal<ScriptedResponse>? {
     if !self.queue.isEmpty { return self.queue.removeFirst() }
-    if !self.isStopped, let held = self.held {
+    if let held = self.held, !self.isStopped || !held.endsWithStop {
       held.onSignal?()
       if !held.signals.isEmpty { return self.held?.signals.removeFirst() ?? nil }
       if held.isReleased {

@@ -137,6 +137,8 @@ private struct Patience {
         self.retries.succeeded()
         return value
       } catch {
+        // A signal makes the request fail, and nothing is retried after it.
+        try Task.checkCancellation()
         var failure = PubSubError(error, operation: what)
         guard !(error is RunFailure), !(error is EventDecodingError),
           await self.mayPass(failure, &refusals)
