@@ -80,7 +80,7 @@ extension FileSink: RecordReceiver {
   private func append(_ reads: RecordBatch, _ pass: FilePass, firstRow: Int) throws {
     guard reads.rowCount > 0, let readAt = reads.readAt else { return }
     let encoder = try self.readEncoder(for: reads.layout)
-    encoder.read = NDJSONEncoder.Read(
+    var read = RowOrigin.Read(
       readAt: self.instants.milliseconds(at: readAt), epoch: reads.epoch,
       lastOrdinal: reads.nextOrdinal - 1)
     let now = self.clock.monotonic()
@@ -100,11 +100,8 @@ extension FileSink: RecordReceiver {
         current.summary.note(schemaID: reads.layout.schemaID)
         writer = current
       }
-      encoder.read?.stamp = event.commitTimestamp ?? 0
-      for row in event.firstRow..<event.firstRow + event.rowCount {
-        encoder.append(row: row, of: reads, to: &self.lines)
-        if self.lines.count >= Self.lineBufferByteCount { try self.drainLines(into: current) }
-      }
+      read.stamp = event.commitTimestamp ?? 0
+      try self.append(event, of: reads, by: encoder, from: .read(read), to: current)
       current.summary.count(
         lines: event.rowCount, ordinal: pass.nextOrdinal, commitTimestamp: event.commitTimestamp)
       if self.store.isFull(current) {

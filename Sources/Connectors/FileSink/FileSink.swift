@@ -30,12 +30,12 @@ public final class FileSink: BufferingSink {
   /// Objects whose records have to be read and for which no pass has begun since that request.
   @exclusivity(unchecked) var awaited: Set<String> = []
   @exclusivity(unchecked) var gapEvents = GapEvents()
-  @exclusivity(unchecked) private(set) var encoders = LayoutCache<NDJSONEncoder>()
+  @exclusivity(unchecked) private(set) var encoders = LayoutCache<any RowEncoder>()
   /// The encoders of lines that include their places.
-  @exclusivity(unchecked) private var placingEncoders = LayoutCache<NDJSONEncoder>()
+  @exclusivity(unchecked) private var placingEncoders = LayoutCache<any RowEncoder>()
   /// By topic, the place of the next event.
   @exclusivity(unchecked) private var nextPlaces: [String: (epoch: Int, ordinal: Int64)] = [:]
-  @exclusivity(unchecked) private var readEncoders = LayoutCache<NDJSONEncoder>()
+  @exclusivity(unchecked) private var readEncoders = LayoutCache<any RowEncoder>()
   /// By topic.
   @exclusivity(unchecked) private var tails: [String: StreamTail] = [:]
   /// Lines of events in commits since the start.
@@ -205,13 +205,11 @@ public final class FileSink: BufferingSink {
         if let plainEncoder, !current.tellsPlaces {
           plainEncoder
         } else {
-          try self.placingEncoder(
-            for: batch.layout, epoch: batch.epoch, ordinal: event.ordinal)
+          self.placingEncoder(for: batch.layout)
         }
-      for row in event.firstRow..<event.firstRow + event.rowCount {
-        encoder.append(row: row, of: batch, to: &self.lines)
-        if self.lines.count >= Self.lineBufferByteCount { try self.drainLines(into: current) }
-      }
+      try self.append(
+        event, of: batch, by: encoder, from: .event(epoch: batch.epoch, ordinal: event.ordinal),
+        to: current)
       current.summary.count(
         lines: event.rowCount, ordinal: event.ordinal, commitTimestamp: event.commitTimestamp)
       if self.store.isFull(current) {
@@ -259,17 +257,29 @@ public final class FileSink: BufferingSink {
     writer.summary.tail.advance(over: batch, count: events.upperBound, &self.recordIDs)
   }
 
+  /// Encodes the rows of an event, or of a record that was read.
+  func append(
+    _ event: RecordBatch.Event, of batch: RecordBatch, by encoder: any RowEncoder,
+    from origin: RowOrigin, to writer: SegmentWriter
+  ) throws {
+    var rows = event.rows
+    while !rows.isEmpty {
+      let end = encoder.append(
+        rows, of: batch, from: origin, to: &self.lines, limit: Self.lineBufferByteCount)
+      rows = end..<rows.upperBound
+      if self.lines.count >= Self.lineBufferByteCount { try self.drainLines(into: writer) }
+    }
+  }
+
   func drainLines(into writer: SegmentWriter) throws {
     defer { self.lines.removeAll() }
     try self.store.append(self.lines.bytes, to: writer)
   }
 
-  func readEncoder(for layout: RecordLayout) throws -> NDJSONEncoder {
+  func readEncoder(for layout: RecordLayout) throws -> any RowEncoder {
     if let encoder = self.readEncoders[layout] { return encoder }
     try self.store.describe(layout, isOfReads: true)
-    let encoder = NDJSONEncoder(
-      layout: layout,
-      options: NDJSONOptions(int64AsStrings: self.configuration.int64AsStrings), isOfReads: true)
+    let encoder = self.configuration.format.encoder(for: layout, of: .reads)
     self.readEncoders.insert(encoder, for: layout)
     return encoder
   }
@@ -283,28 +293,17 @@ public final class FileSink: BufferingSink {
     return next.ordinal
   }
 
-  private func placingEncoder(
-    for layout: RecordLayout, epoch: Int, ordinal: Int64
-  ) throws -> NDJSONEncoder {
-    let encoder: NDJSONEncoder
-    if let known = self.placingEncoders[layout] {
-      encoder = known
-    } else {
-      encoder = NDJSONEncoder(
-        layout: layout,
-        options: NDJSONOptions(int64AsStrings: self.configuration.int64AsStrings), tellsPlaces: true
-      )
-      self.placingEncoders.insert(encoder, for: layout)
-    }
-    encoder.place = NDJSONEncoder.Place(epoch: epoch, ordinal: ordinal)
+  private func placingEncoder(for layout: RecordLayout) -> any RowEncoder {
+    if let encoder = self.placingEncoders[layout] { return encoder }
+    let encoder = self.configuration.format.encoder(for: layout, of: .placedEvents)
+    self.placingEncoders.insert(encoder, for: layout)
     return encoder
   }
 
-  private func encoder(for layout: RecordLayout) throws -> NDJSONEncoder {
+  private func encoder(for layout: RecordLayout) throws -> any RowEncoder {
     if let encoder = self.encoders[layout] { return encoder }
     try self.store.describe(layout)
-    let encoder = NDJSONEncoder(
-      layout: layout, options: NDJSONOptions(int64AsStrings: self.configuration.int64AsStrings))
+    let encoder = self.configuration.format.encoder(for: layout, of: .events)
     self.encoders.insert(encoder, for: layout)
     self.freshness.note(layout)
     self.passes[layout.entity]?.note(layout, at: self.clock.utcMilliseconds())

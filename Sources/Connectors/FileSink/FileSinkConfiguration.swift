@@ -1,7 +1,7 @@
 package import Clocks
 
 /// The configuration of a files sink.
-public struct FileSinkConfiguration: Sendable, Equatable {
+public struct FileSinkConfiguration: Sendable {
   /// When a file is finished and the next one begins.
   public struct Rotation: Sendable, Equatable {
     /// Compressed bytes; a file may exceed this by the size of one event.
@@ -60,10 +60,8 @@ public struct FileSinkConfiguration: Sendable, Equatable {
   public var pipeline: String
   /// ID of the org, kept in the manifest.
   public var org: String
-  /// `"int64": "string"`: Avro `long` is written as text. Applies only to whole columns, because
-  /// the text of an array or a map is created once for all sinks and does not distinguish `long`
-  /// from `int`.
-  public var int64AsStrings: Bool
+  /// The format of the rows in the files.
+  public var format: any RowFormat
   /// Start even if the manifest shows exports of an earlier run whose checkpoint is missing
   /// (`--accept-reset`).
   public var acceptsReset: Bool
@@ -77,7 +75,8 @@ public struct FileSinkConfiguration: Sendable, Equatable {
 
   public init(
     name: String = "files", directory: String, compressionLevel: Int = 1,
-    rotation: Rotation = Rotation(), pipeline: String, org: String, int64AsStrings: Bool = false,
+    rotation: Rotation = Rotation(), pipeline: String, org: String,
+    format: any RowFormat = NDJSONFormat(),
     acceptsReset: Bool = false, whenMissing: MissingPolicy? = nil, acceptsMissing: Bool = false,
     permissions: Permissions? = nil
   ) {
@@ -87,7 +86,7 @@ public struct FileSinkConfiguration: Sendable, Equatable {
     self.rotation = rotation
     self.pipeline = pipeline
     self.org = org
-    self.int64AsStrings = int64AsStrings
+    self.format = format
     self.acceptsReset = acceptsReset
     self.whenMissing = whenMissing
     self.acceptsMissing = acceptsMissing

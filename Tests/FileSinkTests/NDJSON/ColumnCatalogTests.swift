@@ -197,7 +197,7 @@ struct ColumnCatalogTests {
     cells[52] = .text("Ada")
     batch.addRow(cells)
     batch.addRow([50: .record, 51: .text("Acme")])
-    for options in [NDJSONOptions(), NDJSONOptions(int64AsStrings: true)] {
+    for options in [NDJSONFormat(), NDJSONFormat(int64AsStrings: true)] {
       try self.catalog.add(layout, entityDirectory: "Opportunity")
       try ViewFiles.finish(
         batch.lines(options), as: Self.fileName,

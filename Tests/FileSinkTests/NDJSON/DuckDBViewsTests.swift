@@ -33,7 +33,7 @@ struct DuckDBViewsTests {
     try ColumnCatalog(directory: directory, pipeline: "opps").add(
       layout, entityDirectory: "Opportunity")
     try ViewFiles.finish(
-      batch.lines(NDJSONOptions()), as: fileName,
+      batch.lines(NDJSONFormat()), as: fileName,
       in: "\(directory)/Opportunity/commit_date=2026-02-17")
   }
 

@@ -4,8 +4,8 @@ import Pipeline
 
 extension RecordBatch {
   /// The lines of all rows.
-  func lines(_ options: NDJSONOptions = NDJSONOptions()) -> String {
-    let encoder = NDJSONEncoder(layout: self.layout, options: options)
+  func lines(_ options: NDJSONFormat = NDJSONFormat()) -> String {
+    let encoder = NDJSONEncoder(layout: self.layout, format: options)
     var output = ByteBuffer(capacity: 16)
     for row in 0..<self.rowCount { encoder.append(row: row, of: self, to: &output) }
     return String(decoding: output.bytes, as: UTF8.self)

@@ -117,7 +117,7 @@ struct NDJSONEncoderTests {
     let batch = RecordBatch(layout: layout)
     batch.addRow([0: .integer(-9), 1: .integer(2), 2: .integer(0)])
     #expect(
-      batch.lines(NDJSONOptions(int64AsStrings: true))
+      batch.lines(NDJSONFormat(int64AsStrings: true))
         == "{\"L\":\"-9\",\"I\":2,\"T\":\"1970-01-01T00:00:00.000Z\"}\n")
     #expect(batch.lines() == "{\"L\":-9,\"I\":2,\"T\":\"1970-01-01T00:00:00.000Z\"}\n")
   }

@@ -1,34 +1,9 @@
 internal import Bytes
 internal import Pipeline
 
-extension NDJSONEncoder {
-  /// The place of an event in the stream of its topic.
-  public struct Place: Sendable {
-    var epoch: Int
-    var ordinal: Int64
-
-    public init(epoch: Int, ordinal: Int64) {
-      self.epoch = epoch
-      self.ordinal = ordinal
-    }
-  }
-}
-
 // Records that were read in addition to the stream: full images, except for fields that the user
 // may not see.
 extension NDJSONEncoder {
-  /// The members about the read in lines of such records.
-  struct Read {
-    /// When the records were requested, milliseconds since 1970.
-    var readAt: Int64
-    /// The epoch of the last event taken before the record was written.
-    var epoch: Int
-    /// Negative if there was none.
-    var lastOrdinal: Int64
-    /// `SystemModstamp` of the current record, milliseconds since 1970.
-    var stamp: Int64 = 0
-  }
-
   func appendRead(_ keys: NDJSONPlan.ReadKeys, to output: inout ByteBuffer) {
     guard let read = self.read else { return self.appendPlace(keys, to: &output) }
     if let key = keys.stamp {

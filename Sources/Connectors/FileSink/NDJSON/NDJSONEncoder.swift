@@ -15,12 +15,12 @@ public import Pipeline
 ///   record that was not flattened is named by the record's key.
 /// - NaN and infinities are `null`, and `"_nonfinite":{"Amount":"NaN"}` ends the line. Inside a
 ///   value it names the place: `Location.Latitude`, `Scores[2]`, `Rates.EUR`.
-public final class NDJSONEncoder {
+public final class NDJSONEncoder: RowEncoder {
   public let layout: RecordLayout
   /// Additional members of records that were read; nil for events.
-  @exclusivity(unchecked) var read: Read?
+  @exclusivity(unchecked) var read: RowOrigin.Read?
   /// The place of the current event in the stream; written only by an encoder with `tellsPlaces`.
-  @exclusivity(unchecked) public var place: Place?
+  @exclusivity(unchecked) private(set) var place: (epoch: Int, ordinal: Int64)?
   private let plan: NDJSONPlan
   /// Cells of the current row that JSON cannot express; empty between rows. Only this class
   /// accesses it, so the check for overlapping access, which took 4 % of a row's time, is omitted.
@@ -43,13 +43,29 @@ public final class NDJSONEncoder {
   ///   - isOfReads: the rows are records that were read.
   ///   - tellsPlaces: lines of events have `_epoch` and `_ordinal`, from `place`.
   public init(
-    layout: RecordLayout, options: NDJSONOptions = NDJSONOptions(), isOfReads: Bool = false,
+    layout: RecordLayout, format: NDJSONFormat = NDJSONFormat(), isOfReads: Bool = false,
     tellsPlaces: Bool = false
   ) {
     self.layout = layout
     self.plan = NDJSONPlan(
-      layout: layout, options: options, lines: isOfReads ? .reads : tellsPlaces ? .placed : .plain)
+      layout: layout, options: format, lines: isOfReads ? .reads : tellsPlaces ? .placed : .plain)
     self.namedIn = Array(repeating: 0, count: self.plan.sharedNameCount + 1)
+  }
+
+  public func append(
+    _ rows: Range<Int>, of batch: RecordBatch, from origin: RowOrigin,
+    to output: inout ByteBuffer, limit: Int
+  ) -> Int {
+    switch origin {
+    case .event(let epoch, let ordinal): self.place = (epoch, ordinal)
+    case .read(let read): self.read = read
+    }
+    var row = rows.lowerBound
+    repeat {
+      self.append(row: row, of: batch, to: &output)
+      row += 1
+    } while row < rows.upperBound && output.count < limit
+    return row
   }
 
   /// Appends the line of a row, with its line feed.

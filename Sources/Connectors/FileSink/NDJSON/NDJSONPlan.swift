@@ -126,7 +126,7 @@ struct NDJSONPlan: ~Copyable {
   /// The steps of the line itself; those of records follow or precede them.
   let line: Rows
 
-  init(layout: RecordLayout, options: NDJSONOptions, lines: Lines) {
+  init(layout: RecordLayout, options: NDJSONFormat, lines: Lines) {
     var compiler = NDJSONPlanCompiler(layout: layout, options: options, lines: lines)
     self.line = compiler.compile(layout.columns, parent: [])
     compiler.compileNameScans()

@@ -10,7 +10,7 @@ struct NDJSONPlanCompiler: ~Copyable {
   private static let widestGap = 64
 
   private let layout: RecordLayout
-  private let options: NDJSONOptions
+  private let options: NDJSONFormat
   /// The last column that every line has.
   private let lastMetadataColumn: Int?
   private let isOfReads: Bool
@@ -31,7 +31,7 @@ struct NDJSONPlanCompiler: ~Copyable {
   /// The name that the slots of the current record share; nil for columns of the line.
   private var sharedName: NDJSONPlan.ListName?
 
-  init(layout: RecordLayout, options: NDJSONOptions, lines: NDJSONPlan.Lines) {
+  init(layout: RecordLayout, options: NDJSONFormat, lines: NDJSONPlan.Lines) {
     self.layout = layout
     self.isOfReads = lines == .reads
     self.hasReadKeys = lines != .plain

@@ -39,7 +39,7 @@ public final class FilesVerification {
   private let entity: String
   private let columns: ComparedColumns
   private let comparesStamps: Bool
-  private let options: NDJSONOptions
+  private let format: NDJSONFormat
   private let scratch: ScratchFiles
   private let limits: EntrySorter.Limits
   private var copy: FileCopy
@@ -99,7 +99,7 @@ public final class FilesVerification {
       layout.entity]
     self.columns = try ComparedColumns(
       layout, excluding: excluding, unread: unread, unfilled: pass?.missing(of: layout) ?? [])
-    self.options = NDJSONOptions(int64AsStrings: subject.int64AsStrings)
+    self.format = NDJSONFormat(int64AsStrings: subject.int64AsStrings)
     self.scratch = scratch
     self.limits = limits
     self.line = RecordLine(self.columns)
@@ -357,7 +357,7 @@ public final class FilesVerification {
     var imageCount = 0
     var (id, bytes): ([UInt8], [UInt8]) = ([], [])
     for event in batch.events {
-      encoder.read = NDJSONEncoder.Read(
+      encoder.read = RowOrigin.Read(
         readAt: 0, epoch: 0, lastOrdinal: -1, stamp: event.commitTimestamp ?? 0)
       for row in event.firstRow..<event.firstRow + event.rowCount {
         self.lines.removeAll()
@@ -384,7 +384,7 @@ public final class FilesVerification {
 
   private func encoder(for layout: RecordLayout) -> NDJSONEncoder {
     if let encoder = self.encoder, encoder.layout === layout { return encoder }
-    let encoder = NDJSONEncoder(layout: layout, options: self.options, isOfReads: true)
+    let encoder = NDJSONEncoder(layout: layout, format: self.format, isOfReads: true)
     self.encoder = encoder
     return encoder
   }

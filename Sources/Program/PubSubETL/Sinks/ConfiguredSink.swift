@@ -98,7 +98,7 @@ extension ConfiguredSink {
 
   /// What the sink would write. Rows are shown as lines if the sink does not say it.
   func preview(_ configuration: PipelineConfiguration) -> any LinePreview {
-    (self as? any PreviewingSink)?.linePreview(configuration) ?? NDJSONPreview()
+    (self as? any PreviewingSink)?.linePreview(configuration) ?? LinesPreview()
   }
 }
 

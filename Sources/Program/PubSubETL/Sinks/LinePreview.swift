@@ -16,20 +16,22 @@ struct RefusedLine: Error {
 }
 
 /// Lines as files and standard output have them.
-final class NDJSONPreview: LinePreview {
-  private let options: NDJSONOptions
-  private var encoders = LayoutCache<NDJSONEncoder>()
+final class LinesPreview: LinePreview {
+  private let format: NDJSONFormat
+  private var encoders = LayoutCache<any RowEncoder>()
 
-  init(_ options: NDJSONOptions = NDJSONOptions()) { self.options = options }
+  init(_ format: NDJSONFormat = NDJSONFormat()) { self.format = format }
 
   func lines(ofEvent index: Int, of batch: RecordBatch) throws -> [JSONValue] {
     let encoder =
-      self.encoders[batch.layout] ?? NDJSONEncoder(layout: batch.layout, options: self.options)
+      self.encoders[batch.layout] ?? self.format.encoder(for: batch.layout, of: .events)
     self.encoders.insert(encoder, for: batch.layout)
     let event = batch.events[index]
-    return try (event.firstRow..<event.firstRow + event.rowCount).map { row in
+    return try event.rows.map { row in
       var line = ByteBuffer(capacity: 1024)
-      encoder.append(row: row, of: batch, to: &line)
+      _ = encoder.append(
+        row..<row + 1, of: batch, from: .event(epoch: batch.epoch, ordinal: event.ordinal),
+        to: &line, limit: .max)
       return try JSONValue(parsing: Array(line.bytes))
     }
   }

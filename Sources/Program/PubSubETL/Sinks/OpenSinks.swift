@@ -28,7 +28,7 @@ struct RunOwner: Sendable {
   var processID: Int32
 }
 
-/// The sinks of a run, each behind its own stages once the run has its stores.
+/// The sinks of a run. Knows what each can do besides taking rows.
 ///
 /// Calls come in the order of the declarations, on one thread.
 final class OpenSinks {
@@ -81,7 +81,9 @@ final class OpenSinks {
   /// Opens the sinks that keep their positions.
   func connect() throws {
     for settings in self.context.configuration.sinks where settings.keepsPosition {
-      guard let sink = try settings.open(self.context) as? any PositionKeepingSink else { continue }
+      guard let sink = try settings.open(self.context) as? any PositionKeepingSink else {
+        preconditionFailure("\(type(of: settings).type): opened as another type than declared")
+      }
       self.keepers.append((settings, sink))
       self.measure([(settings.name, sink)])
     }
@@ -164,7 +166,7 @@ protocol PositionKeepingSink: Store {
   func close()
 }
 
-/// A sink that knows its output beside the checkpoint, and looks at it before a run.
+/// A sink that examines its output before a run, without the checkpoint.
 protocol SurveyedSink: CheckpointedSink {
   /// Reads what earlier runs left. Changes nothing.
   ///

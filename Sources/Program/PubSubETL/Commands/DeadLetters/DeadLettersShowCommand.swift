@@ -72,13 +72,14 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
           .unprocessable,
           "\(letter.id) cannot be processed: \(refused.reason)")
       }
-      let encoder = NDJSONEncoder(layout: batch.layout, tellsPlaces: true)
-      encoder.place = NDJSONEncoder.Place(
-        epoch: letter.letter.epoch, ordinal: letter.letter.ordinal)
+      let encoder = NDJSONFormat().encoder(for: batch.layout, of: .placedEvents)
       var lines = ByteBuffer()
       for row in 0..<batch.rowCount {
         lines.removeAll()
-        encoder.append(row: row, of: batch, to: &lines)
+        _ = encoder.append(
+          row..<row + 1, of: batch,
+          from: .event(epoch: letter.letter.epoch, ordinal: letter.letter.ordinal), to: &lines,
+          limit: .max)
         try DeadLettersCommand.print(
           PrintableText(
             json: JSONValue(parsing: Array(lines.bytes)), .compact,

@@ -93,7 +93,7 @@ final class EventTraces {
   ) -> (shown: RowSnapshot, rows: [JSONValue]) {
     let encoder = self.encoders[batch.layout] ?? NDJSONEncoder(layout: batch.layout)
     self.encoders.insert(encoder, for: batch.layout)
-    let rows = (event.firstRow..<event.firstRow + min(event.rowCount, limit)).map { row in
+    let rows = event.rows.prefix(limit).map { row in
       var line = ByteBuffer(capacity: 1024)
       encoder.append(row: row, of: batch, to: &line)
       return (try? JSONValue(parsing: Array(line.bytes))) ?? JSONValue(.null)

@@ -115,6 +115,8 @@ struct FilesSettings: ConfiguredSink, Equatable {
     try FilesStatus(self, reading).status(now: reading.now)
   }
 
+  private var format: NDJSONFormat { NDJSONFormat(int64AsStrings: self.int64 == .string) }
+
   func open(_ context: SinkContext) -> FileSink {
     var configuration = FileSinkConfiguration(
       name: self.name, directory: self.directory, compressionLevel: self.compressionLevel,
@@ -122,8 +124,7 @@ struct FilesSettings: ConfiguredSink, Equatable {
         maxByteCount: self.rotateBytes, maxEventCount: self.rotateEvents,
         maxAge: self.rotateAge, maxIdle: self.rotateIdle),
       pipeline: context.configuration.name, org: context.org,
-      int64AsStrings: self.int64 == .string,
-      acceptsReset: context.options.recovery.acceptReset, whenMissing: self.whenMissing,
+      format: self.format, acceptsReset: context.options.recovery.acceptReset, whenMissing: self.whenMissing,
       acceptsMissing: context.options.recovery.acceptMissing, permissions: self.permissions)
     configuration.clock = context.clock
     return FileSink(configuration)
@@ -176,7 +177,7 @@ extension FilesSettings: RemovableSink, PreviewingSink, FailingSink {
   }
 
   func linePreview(_ configuration: PipelineConfiguration) -> any LinePreview {
-    NDJSONPreview(NDJSONOptions(int64AsStrings: self.int64 == .string))
+    LinesPreview(self.format)
   }
 
   static func finishRemoved(

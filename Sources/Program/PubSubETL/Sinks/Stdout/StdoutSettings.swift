@@ -21,12 +21,12 @@ struct StdoutSettings: ConfiguredSink, Equatable {
     return "\(stages.isEmpty ? "" : stages + " to ")standard output, each event at least once"
   }
 
-  private var options: NDJSONOptions { NDJSONOptions(int64AsStrings: self.int64 == .string) }
+  private var format: NDJSONFormat { NDJSONFormat(int64AsStrings: self.int64 == .string) }
 
   func open(_ context: SinkContext) -> StdoutSink {
     let interruption = context.interruption
     return StdoutSink(
-      name: self.name, descriptor: StandardStream.output.rawValue, options: self.options,
+      name: self.name, descriptor: StandardStream.output.rawValue, format: self.format,
       givesUp: { interruption.hasLasted(RunnerConfiguration.stopPatience) })
   }
 
@@ -52,6 +52,6 @@ extension StdoutSettings: ExclusiveSink, PreviewingSink {
   }
 
   func linePreview(_ configuration: PipelineConfiguration) -> any LinePreview {
-    NDJSONPreview(self.options)
+    LinesPreview(self.format)
   }
 }

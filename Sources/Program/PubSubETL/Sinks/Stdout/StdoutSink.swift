@@ -19,10 +19,10 @@ final class StdoutSink: BufferingSink {
 
   private let descriptor: Int32
   private let isPipe: Bool
-  private let options: NDJSONOptions
+  private let format: any RowFormat
   /// Called while the sink waits for the reader; true stops the wait.
   private let givesUp: () -> Bool
-  private var encoders = LayoutCache<NDJSONEncoder>()
+  private var encoders = LayoutCache<any RowEncoder>()
   private var lines = ByteBuffer(capacity: StdoutSink.bufferByteCount * 2)
 
   /// The number of buffered bytes at which lines are written.
@@ -33,12 +33,12 @@ final class StdoutSink: BufferingSink {
 
   /// - Parameter givesUp: true ends the run instead of waiting for the reader any longer.
   init(
-    name: String, descriptor: Int32, options: NDJSONOptions = NDJSONOptions(),
+    name: String, descriptor: Int32, format: any RowFormat = NDJSONFormat(),
     givesUp: @escaping () -> Bool = { false }
   ) {
     self.name = name
     self.descriptor = descriptor
-    self.options = options
+    self.format = format
     self.givesUp = givesUp
     var status = stat()
     self.isPipe = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
@@ -49,13 +49,17 @@ final class StdoutSink: BufferingSink {
 
   func write(_ batch: RecordBatch) throws {
     guard !batch.events.isEmpty else { return }
-    let encoder = self.encoder(for: batch.layout, tellsPlaces: batch.isRedriven)
+    let encoder = self.encoder(
+      for: batch.layout, of: batch.isRedriven ? .placedEvents : .events)
     for index in batch.events.indices {
       let event = batch.events[index]
-      encoder.place = NDJSONEncoder.Place(epoch: batch.epoch, ordinal: event.ordinal)
-      for row in event.firstRow..<event.firstRow + event.rowCount {
+      var rows = event.rows
+      while !rows.isEmpty {
         let before = self.lines.count
-        encoder.append(row: row, of: batch, to: &self.lines)
+        let end = encoder.append(
+          rows, of: batch, from: .event(epoch: batch.epoch, ordinal: event.ordinal),
+          to: &self.lines, limit: Self.bufferByteCount)
+        rows = end..<rows.upperBound
         self.pendingByteCount += self.lines.count - before
         if self.lines.count >= Self.bufferByteCount { try self.drain() }
       }
@@ -79,11 +83,10 @@ final class StdoutSink: BufferingSink {
 
   var isDue: Bool { false }
 
-  /// - Parameter tellsPlaces: the same for all batches of a process.
-  private func encoder(for layout: RecordLayout, tellsPlaces: Bool) -> NDJSONEncoder {
+  /// - Parameter kind: the same for all batches of a process.
+  private func encoder(for layout: RecordLayout, of kind: RowKind) -> any RowEncoder {
     if let encoder = self.encoders[layout] { return encoder }
-    let encoder = NDJSONEncoder(
-      layout: layout, options: self.options, tellsPlaces: tellsPlaces)
+    let encoder = self.format.encoder(for: layout, of: kind)
     self.encoders.insert(encoder, for: layout)
     return encoder
   }

@@ -1,0 +1,55 @@
+public import Bytes
+public import Pipeline
+
+/// A format of rows. Makes an encoder for each layout, so that rows need no decision.
+public protocol RowFormat: Sendable {
+  func encoder(for layout: RecordLayout, of kind: RowKind) -> any RowEncoder
+}
+
+/// The rows that an encoder gets.
+public enum RowKind: Sendable {
+  case events
+  /// Events whose place in the stream is written, too.
+  case placedEvents
+  /// Records that were read.
+  case reads
+}
+
+/// Turns rows of one layout into bytes. Used by one thread at a time.
+public protocol RowEncoder: AnyObject {
+  var layout: RecordLayout { get }
+
+  /// Appends rows of one event, or of one record that was read.
+  ///
+  /// - Parameters:
+  ///   - rows: of a batch whose layout is the encoder's; not empty.
+  ///   - limit: no row is begun once the output has so many bytes, except the first.
+  /// - Returns: the end of the rows that were appended.
+  func append(
+    _ rows: Range<Int>, of batch: RecordBatch, from origin: RowOrigin,
+    to output: inout ByteBuffer, limit: Int
+  ) -> Int
+}
+
+/// What is known of a row besides its cells.
+public enum RowOrigin: Sendable {
+  /// The place of an event in the stream of its topic.
+  case event(epoch: Int, ordinal: Int64)
+  case read(Read)
+
+  public struct Read: Sendable {
+    /// When the records were requested, milliseconds since 1970.
+    public var readAt: Int64
+    /// The epoch of the last event taken before the record was written.
+    public var epoch: Int
+    /// Negative if there was none.
+    public var lastOrdinal: Int64
+    /// `SystemModstamp` of the record, milliseconds since 1970.
+    public var stamp: Int64 = 0
+  }
+}
+
+extension RecordBatch.Event {
+  /// The numbers of its rows.
+  public var rows: Range<Int> { self.firstRow..<self.firstRow + self.rowCount }
+}
