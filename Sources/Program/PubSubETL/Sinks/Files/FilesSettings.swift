@@ -124,7 +124,8 @@ struct FilesSettings: ConfiguredSink, Equatable {
         maxByteCount: self.rotateBytes, maxEventCount: self.rotateEvents,
         maxAge: self.rotateAge, maxIdle: self.rotateIdle),
       pipeline: context.configuration.name, org: context.org,
-      format: self.format, acceptsReset: context.options.recovery.acceptReset, whenMissing: self.whenMissing,
+      format: self.format, acceptsReset: context.options.recovery.acceptReset,
+      whenMissing: self.whenMissing,
       acceptsMissing: context.options.recovery.acceptMissing, permissions: self.permissions)
     configuration.clock = context.clock
     return FileSink(configuration)
