@@ -38,8 +38,6 @@ KINDS = {
     "silent": Kind(0, None, True),
     # The event becomes a dead letter, and none is allowed.
     "letter": Kind(65, 65, False),
-    # Fewer events are asked for at once, down to one; then nothing can help.
-    "too_large": Kind(70, 70, True),
 }
 
 Fault = collections.namedtuple("Fault", "name kind what method")
@@ -58,10 +56,13 @@ CODES = {
     ],
     "topic": [
         "topic.not.found", "topic.meta.permission", "schema.meta.permission",
-        "subscription.topic.cannot.subscribe", "managed.subscription.config.deleted",
+        "subscription.topic.cannot.subscribe",
+    ],
+    # All topics depend on the managed subscription.
+    "stop": [
+        "service.tenant.license", "managed.subscription.config.stopped", "managed.subscription.config.deleted",
         "managed.subscription.developer.name.not.found", "managed.subscription.subscription.id.not.found",
     ],
-    "stop": ["service.tenant.license", "managed.subscription.config.stopped"],
     "quota": ["subscription.limit.exceeded"],
     "bug": [
         "topic.validation.empty", "schema.validation.failed", "subscription.fetch.requested.events.invalid",
@@ -77,12 +78,12 @@ CODES = {
 
 # Statuses without a code, by number.
 STATUSES = {
-    "retry": [0, 1, 2, 4, 6, 10, 13, 14, 15],
+    # 8, too: without a response before it, something in front of the service sheds load.
+    "retry": [0, 1, 2, 4, 6, 8, 10, 13, 14, 15],
     "tokens": [16],
     "topic": [5, 7],
     "stop": [9, 12],
     "bug": [3, 11],
-    "too_large": [8],
 }
 
 # Known sentences stand for codes, too (ServiceErrors.md#where-the-information-is).
