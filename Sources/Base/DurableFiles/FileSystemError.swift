@@ -25,6 +25,10 @@ package struct FileSystemError: Error, Sendable, CustomStringConvertible {
   /// A name that has to be free is not: `EEXIST`.
   package static var exists: Int32 { EEXIST }
 
+  /// Errors of a file that its owner has to look at: no rights, or a directory of its name. A full
+  /// disk and the like are not among them, since they concern other files, too.
+  package static var unusable: [Int32] { [EACCES, EPERM, EISDIR, ENOTDIR, ELOOP] }
+
   /// Errors of fsync on a directory that this user may not read, or on a file system without it.
   static var notOurs: [Int32] { [EACCES, EPERM, EINVAL, EROFS] }
 

@@ -14,6 +14,7 @@ extension FileSink: DescribedSink {
     do throws(FileSystemError) {
       try self.describe(positions, letters())
     } catch {
+      guard FileSystemError.unusable.contains(error.code) else { throw error }
       // The data does not depend on it, and `complete_through` in it goes stale by itself.
       self.onOutdatedFreshness?(
         "\(ColumnCatalog.freshnessName) cannot be updated: \(error). The data is exported; only the "
