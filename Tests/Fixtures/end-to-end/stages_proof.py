@@ -238,7 +238,7 @@ def routed(program, work, environment):
         expect(views == [entity, entity + "_now", "_freshness"], name, "has the views", views)
         expect(not os.path.exists(directory + "/" + other.pop()), "a directory of what never came")
     done = run("status")
-    expect(done.returncode == 65 and b"waiting ('dead-letters list'" in done.stdout, "status:", done.stdout.decode())
+    expect(done.returncode == 65 and b"waiting ('pubsub-etl dead-letters list " in done.stdout, "status:", done.stdout.decode())
     write(MENDED, {"payload": "sealed", "key": "${LETTER_KEY}"})
     done = run("dead-letters", "retry", "--all")
     expect(done.returncode == 65 and b"--accept-unsealed" in done.stderr, "unsealed:", done.stderr.decode())
