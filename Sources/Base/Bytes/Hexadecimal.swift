@@ -1,6 +1,6 @@
 extension Collection<UInt8> {
   /// Lowercase hexadecimal digits, two for each byte.
-  package var hex: String {
+  @inlinable package var hex: String {
     let digits: StaticString = "0123456789abcdef"
     return String(unsafeUninitializedCapacity: self.count * 2) { text in
       for (index, byte) in self.enumerated() {
@@ -15,7 +15,7 @@ extension Collection<UInt8> {
 extension [UInt8] {
   /// - Parameter digits: an even number of hexadecimal digits in either case; otherwise the result is
   ///   nil.
-  package init?(hex digits: some Collection<UInt8>) {
+  @inlinable package init?(hex digits: some Collection<UInt8>) {
     guard digits.count.isMultiple(of: 2) else { return nil }
     self = []
     self.reserveCapacity(digits.count / 2)

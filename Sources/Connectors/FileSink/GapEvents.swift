@@ -13,6 +13,14 @@ public struct GapEvents: Sendable, Equatable {
     var records: [String: Bool] = [:]
 
     var total: Int { self.covered + self.open + self.records.count }
+
+    mutating func note(_ record: String, limit: Int) {
+      if record.isEmpty || self.records[record] == nil && self.records.count >= limit {
+        self.open += 1
+      } else {
+        self.records[record] = false
+      }
+    }
   }
 
   /// The names are part of each checkpoint.
@@ -47,27 +55,31 @@ public struct GapEvents: Sendable, Equatable {
     switch event.kind {
     case .event, .snapshot: return
     case .change:
-      guard !self.counts.isEmpty, Self.settles(event, of: batch) else { return }
-    case .overflow, .wildcard:
-      self.counts[entity, default: Count()].open += 1
-      return
-    case .gap: break
-    }
-    let isSettled = Self.settles(event, of: batch)
-    var count = self.counts[entity] ?? Count()
-    for row in event.firstRow..<event.firstRow + event.rowCount {
-      let record = String(decoding: batch.row(row).text(MetadataSlot.recordID), as: UTF8.self)
-      if isSettled {
-        count.records[record] = nil
-      } else if record.isEmpty
-        || count.records[record] == nil && count.records.count >= Self.maxRecordCount
-      {
-        count.open += 1
-      } else {
-        count.records[record] = false
+      guard self.counts[entity]?.records.isEmpty == false, Self.settles(event, of: batch) else {
+        return
+      }
+      self.settle(event, of: batch)
+    case .overflow, .wildcard: self.counts[entity, default: Count()].open += 1
+    case .gap where Self.settles(event, of: batch): self.settle(event, of: batch)
+    case .gap:
+      for row in event.firstRow..<event.firstRow + event.rowCount {
+        let record = Self.recordID(row, of: batch)
+        self.counts[entity, default: Count()].note(record, limit: Self.maxRecordCount)
       }
     }
-    self.counts[entity] = count.total > 0 ? count : nil
+  }
+
+  /// Changes the counts in place: they may have a name for each of many records.
+  private mutating func settle(_ event: RecordBatch.Event, of batch: RecordBatch) {
+    let entity = batch.layout.entity
+    for row in event.firstRow..<event.firstRow + event.rowCount {
+      self.counts[entity]?.records.removeValue(forKey: Self.recordID(row, of: batch))
+    }
+    if self.counts[entity]?.total == 0 { self.counts[entity] = nil }
+  }
+
+  private static func recordID(_ row: Int, of batch: RecordBatch) -> String {
+    String(decoding: batch.row(row).text(MetadataSlot.recordID), as: UTF8.self)
   }
 
   private static func settles(_ event: RecordBatch.Event, of batch: RecordBatch) -> Bool {
