@@ -10,16 +10,16 @@ public struct GapEvents: Sendable, Equatable {
     var open = 0
     /// Records with gap events, and whether all of these are from before the snapshot in progress.
     /// `covered` and `open` count the other events: those that name no record, or too many.
-    var records: [String: Bool] = [:]
+    var records: [RecordName: Bool] = [:]
 
     var total: Int { self.covered + self.open + self.records.count }
 
-    mutating func note(_ record: String, limit: Int) {
-      if record.isEmpty || self.records[record] == nil && self.records.count >= limit {
+    mutating func note(_ record: RecordName?, limit: Int) {
+      guard let record, self.records[record] != nil || self.records.count < limit else {
         self.open += 1
-      } else {
-        self.records[record] = false
+        return
       }
+      self.records[record] = false
     }
   }
 
@@ -39,7 +39,10 @@ public struct GapEvents: Sendable, Equatable {
         covered: member.value["covered"]?.integer.map { Int($0) } ?? 0,
         open: member.value["open"]?.integer.map { Int($0) } ?? 0)
       for record in member.value["records"]?.members ?? [] {
-        count.records[record.name] = record.value.boolean == true
+        guard let name = Array(record.name.utf8).withUnsafeBufferPointer(RecordName.init) else {
+          continue
+        }
+        count.records[name] = record.value.boolean == true
       }
       self.counts[member.name] = count
     }
@@ -63,7 +66,7 @@ public struct GapEvents: Sendable, Equatable {
     case .gap where Self.settles(event, of: batch): self.settle(event, of: batch)
     case .gap:
       for row in event.firstRow..<event.firstRow + event.rowCount {
-        let record = Self.recordID(row, of: batch)
+        let record = RecordName(batch.row(row).text(MetadataSlot.recordID))
         self.counts[entity, default: Count()].note(record, limit: Self.maxRecordCount)
       }
     }
@@ -73,13 +76,13 @@ public struct GapEvents: Sendable, Equatable {
   private mutating func settle(_ event: RecordBatch.Event, of batch: RecordBatch) {
     let entity = batch.layout.entity
     for row in event.firstRow..<event.firstRow + event.rowCount {
-      self.counts[entity]?.records.removeValue(forKey: Self.recordID(row, of: batch))
+      // Asked first, because a change in place allocates, and most records have no gap event.
+      guard let record = RecordName(batch.row(row).text(MetadataSlot.recordID)),
+        self.counts[entity]?.records[record] != nil
+      else { continue }
+      self.counts[entity]?.records.removeValue(forKey: record)
     }
     if self.counts[entity]?.total == 0 { self.counts[entity] = nil }
-  }
-
-  private static func recordID(_ row: Int, of batch: RecordBatch) -> String {
-    String(decoding: batch.row(row).text(MetadataSlot.recordID), as: UTF8.self)
   }
 
   private static func settles(_ event: RecordBatch.Event, of batch: RecordBatch) -> Bool {
@@ -107,8 +110,8 @@ public struct GapEvents: Sendable, Equatable {
     members.removeAll { $0.name == Self.key }
     guard !self.counts.isEmpty else { return JSONValue(.object(members)) }
     let counts = self.counts.sorted { $0.key < $1.key }.map { entity, count -> JSONMember in
-      let records = count.records.sorted { $0.key < $1.key }.map {
-        JSONMember($0.key, .boolean($0.value))
+      let records = count.records.map { ($0.text, $1) }.sorted { $0.0 < $1.0 }.map {
+        JSONMember($0.0, .boolean($0.1))
       }
       return JSONMember(
         entity,
@@ -118,5 +121,31 @@ public struct GapEvents: Sendable, Equatable {
         ] as JSONValue)
     }
     return JSONValue(.object(members + [JSONMember(Self.key, JSONValue(.object(counts)))]))
+  }
+}
+
+/// A record ID without memory of its own: events of many records are compared with it.
+private struct RecordName: Hashable {
+  private static let maxByteCount = 24
+
+  private var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
+
+  /// Nil for an empty text, and for one that is longer than the IDs of records.
+  init?(_ utf8: UnsafeBufferPointer<UInt8>) {
+    guard (1...Self.maxByteCount).contains(utf8.count) else { return nil }
+    withUnsafeMutableBytes(of: &self.words) { $0.copyBytes(from: utf8) }
+  }
+
+  /// IDs have no U+0000.
+  var text: String {
+    withUnsafeBytes(of: self.words) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+  }
+
+  static func == (left: Self, right: Self) -> Bool { left.words == right.words }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(self.words.0)
+    hasher.combine(self.words.1)
+    hasher.combine(self.words.2)
   }
 }
