@@ -89,7 +89,7 @@ extension Kind: DescribedKind {
 extension Kind {
   /// A text that stands for a value.
   ///
-  /// - Parameter expectation: the mistake, if there is no value for a text.
+  /// - Parameter expectation: the message for a text that has no value.
   public static func text(
     _ schema: JSONSchema = .text(minLength: 1), orElse expectation: String,
     _ convert: @escaping (String) -> Value?

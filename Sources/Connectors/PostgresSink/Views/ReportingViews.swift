@@ -250,8 +250,8 @@ package struct ReportingViews {
         """, ""
       )
     func time(_ milliseconds: String) -> String { "to_timestamp((\(milliseconds)) / 1000)" }
-    // A table is complete up to the time through which all its topics are. A value that no run
-    // stores is no time.
+    // A table is complete up to the time through which all its topics are. Values that no
+    // run stores count as unknown.
     let through = """
       CASE WHEN jsonb_typeof(p.value -> 'complete_through_ms') = 'number' \
       AND (p.value ->> 'complete_through_ms')::numeric BETWEEN 0 AND 253402300799999 \

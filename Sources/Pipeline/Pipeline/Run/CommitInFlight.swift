@@ -1,6 +1,6 @@
 /// A sealed commit that is becoming durable: everything except the rows, which the stores hold.
 ///
-/// Says what the runner does next, and is told the stores' answers. Every store prepares before the
+/// Decides the runner's next step from the stores' answers. Every store prepares before the
 /// first one commits. The store that keeps the dead letters prepares last, because the refusals of
 /// the others become letters of the commit, and commits first, so that after a crash the others
 /// take these events again.

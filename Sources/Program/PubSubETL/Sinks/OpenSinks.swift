@@ -33,7 +33,7 @@ struct RunOwner: Sendable {
 /// Calls come in the order of the declarations, on one thread.
 final class OpenSinks {
   private let context: SinkContext
-  /// Of the last checkpoint, by the name of the sink.
+  /// The states in the last checkpoint, by sink name.
   private let states: [String: SinkState]
   /// Those whose state the checkpoint holds.
   let checkpointed: [(settings: any ConfiguredSink, sink: any CheckpointedSink)]
