@@ -124,11 +124,14 @@ struct OutputCheck {
     if let archive {
       let lostCount = missingEventCount - archive.missingHandledCount(openFiles: self.state)
       guard lostCount > 0 else { return }
+      let lost =
+        lostCount == 1
+        ? "1 dead letter is lost that was" : "\(lostCount) dead letters are lost that were"
       self.faults.append(
         (missing.count == 1
           ? "\(self.directory)/\(first) is missing"
           : "\(missing.count) files are missing, the first is \(self.directory)/\(first)")
-          + "; dead letters lost that were neither retried nor dropped: \(lostCount)")
+          + "; \(lost) neither retried nor dropped")
       return
     }
     self.faults.append(
