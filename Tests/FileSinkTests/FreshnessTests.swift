@@ -247,9 +247,19 @@ import Testing
     #expect(try self.deadLetters(from: nil).waiting() == WaitingLetters())
   }
 
+  @Test(
+    "Counts of gap events that no run stores are a damaged checkpoint",
+    arguments: ["covered", "open"], [Int64.max, Int64.min, -1, 1 << 49])
+  func damagedGapEvents(key: String, count: Int64) {
+    let counts = JSONValue(.object([JSONMember(key, .integer(count))]))
+    #expect(throws: FileSinkError.self) {
+      try GapEvents(in: ["gap_events": ["Opportunity": counts]])
+    }
+  }
+
   @Test("Gap events are counted until a snapshot that begins later is complete")
   func gapEvents() throws {
-    func events(_ state: JSONValue) -> [String: Int] { GapEvents(in: state).byObject }
+    func events(_ state: JSONValue) throws -> [String: Int] { try GapEvents(in: state).byObject }
     let layout = self.batches.layout(topic: Self.deals, entity: "Opportunity")
     var ordinal: Int64 = 1
     func gap(_ type: String, in sink: FileSink, kind: EventKind = .gap) throws {
@@ -277,7 +287,7 @@ import Testing
       try gap("GAP_UPDATE", in: sink)
       return try self.commit(sink, self.position(through: 1), isLast: true)
     }
-    #expect(events(state) == ["Opportunity": 4])
+    #expect(try events(state) == ["Opportunity": 4])
     try self.run(from: state) { sink in
       pass.state = .complete
       pass.job = "1"
@@ -318,7 +328,7 @@ import Testing
     }
     func expect(_ count: Int?, in sink: FileSink) throws {
       let state = try JSONValue(parsing: try sink.flush(finish: false).text())
-      #expect(GapEvents(in: state).byObject == count.map { ["Opportunity": $0] } ?? [:])
+      #expect(try GapEvents(in: state).byObject == count.map { ["Opportunity": $0] } ?? [:])
     }
     let state = try self.run { sink in
       try write("DELETE", "r1", to: sink)

@@ -53,6 +53,9 @@ public struct ExportedFile: Sendable, Equatable {
     public var group: [Row]
   }
 
+  /// Numbers of events, lines and bytes that can be added up.
+  static let counts: ClosedRange<Int64> = 0...1 << 48
+
   init?(json: JSONValue) {
     let isSnapshot = json["snapshot"]?.members != nil
     guard let name = json["name"]?.string, let org = json["org"]?.string,
@@ -64,6 +67,7 @@ public struct ExportedFile: Sendable, Equatable {
       let lastReplayID = json["last_replay_id"]?.string ?? (isSnapshot ? "" : nil)
     else { return nil }
     self.lines = json["lines"]?.integer ?? events
+    guard [events, bytes, self.lines].allSatisfy(Self.counts.contains) else { return nil }
     self.name = name
     self.org = org
     self.topic = topic

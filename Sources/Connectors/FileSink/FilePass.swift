@@ -235,7 +235,7 @@ extension FilePass {
     else { throw Self.damaged }
   }
 
-  private static let damaged = FileSinkError(
+  static let damaged = FileSinkError(
     .inconsistent,
     "the checkpoint's entry for a snapshot is damaged; put back a copy of the checkpoint, or run "
       + "'checkpoint restore' to restore the positions from the manifest")

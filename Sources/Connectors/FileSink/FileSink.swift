@@ -134,7 +134,7 @@ public final class FileSink: BufferingSink {
       in: state,
       directory: state?["directory"]?.string ?? self.configuration.directory)
     self.awaited = FilePass.awaited(in: state)
-    self.gapEvents = GapEvents(in: state)
+    self.gapEvents = try GapEvents(in: state)
     if !survey.acceptedFaults.isEmpty, !self.passes.isEmpty {
       // Some of the records may be in lost files.
       self.passes = [:]

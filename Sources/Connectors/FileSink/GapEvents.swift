@@ -33,11 +33,15 @@ public struct GapEvents: Sendable, Equatable {
   init() {}
 
   /// - Parameter state: the sink's state; earlier versions stored no counts.
-  public init(in state: JSONValue?) {
+  /// - Throws: `FileSinkError.inconsistent` for a damaged state.
+  public init(in state: JSONValue?) throws {
     for member in state?[Self.key]?.members ?? [] {
-      var count = Count(
-        covered: member.value["covered"]?.integer.map { Int($0) } ?? 0,
-        open: member.value["open"]?.integer.map { Int($0) } ?? 0)
+      func number(_ key: String) throws -> Int {
+        let number = member.value[key]?.integer ?? 0
+        guard ExportedFile.counts.contains(number) else { throw FilePass.damaged }
+        return Int(number)
+      }
+      var count = Count(covered: try number("covered"), open: try number("open"))
       for record in member.value["records"]?.members ?? [] {
         guard let name = Array(record.name.utf8).withUnsafeBufferPointer(RecordName.init) else {
           continue

@@ -107,7 +107,8 @@ struct OutputCheck {
       let entity = String(name.prefix { $0 != "/" })
       guard let size = try fileSystem.size(of: "\(self.directory)/\(name)") else {
         self.missingCount += 1
-        missingEventCount += json["events"]?.integer ?? 0
+        let events = json["events"]?.integer ?? 0
+        missingEventCount += min(max(events, 0), ExportedFile.counts.upperBound)
         if self.policy == .fail, self.archive != nil || kept.contains(entity) {
           missing.append(name)
         }
@@ -186,8 +187,8 @@ struct OutputCheck {
     + "order, set \"when_missing\": \"ignore\" in the sink"
 
   private static let missingLettersRemedy =
-    "put back what is missing or was changed; or remove changed files and give up their letters: "
-    + "'run --accept-missing' (then 'pubsub-etl snapshot' reads their records)"
+    "put back a copy of the file; or give up the letters: remove the file if it is there, then "
+    + "'run --accept-missing' (and 'pubsub-etl snapshot' reads their records)"
 }
 
 /// The result of `status` for a sink's newest finished files, or for dead letters; needs no lock and can be used during

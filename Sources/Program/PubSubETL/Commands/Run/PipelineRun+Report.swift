@@ -111,7 +111,7 @@ extension PipelineRun {
           message: Self.sentence(
             undecodable: committed.deadLetters - committed.refused, committed.refused)
             + "; \(committed.deadLetters == 1 ? "it is" : "they are") in the dead letters "
-            + "('dead-letters list' shows why, 'dead-letters retry' sends them again)"))
+            + "('dead-letters list' shows why, 'dead-letters retry --all' sends them again)"))
     }
   }
 
@@ -204,6 +204,8 @@ extension PipelineRun {
             + "dead_letter.max")
       }
       let what = Self.sentence(undecodable: count - statistics.refused, statistics.refused)
+      let topics = statistics.topics.filter { $0.taken.deadLetters > 0 }.map(\.name)
+        .joined(separator: ", ")
       let (member, share) =
         switch limit {
         case .count: ("max", "")
@@ -211,9 +213,9 @@ extension PipelineRun {
         }
       end(
         .data,
-        "\(topic): \(what)\(share), which is more than dead_letter.\(member) allows. The dead "
+        "\(topics): \(what)\(share), which is more than dead_letter.\(member) allows. The dead "
           + "letters are in \(self.configuration.deadLetter.directory), and the stored position is "
-          + "after them: 'dead-letters list' shows why, 'dead-letters retry' sends them again. "
+          + "after them: 'dead-letters list' shows why, 'dead-letters retry --all' sends them again. "
           + "Run again to continue, or raise dead_letter.\(member)")
     case .failed(let failure): throw failure
     }

@@ -75,7 +75,7 @@ struct DeadLetterStatus {
     guard self.waiting > 0 else { return nil }
     let letters = "\(Phrase.count(Int(self.waiting), "dead letter"))"
     return "\(letters) \(self.waiting == 1 ? "is" : "are") waiting ('dead-letters list' shows why, "
-      + "'dead-letters retry' or 'drop' settles them)"
+      + "'dead-letters retry --all' or 'dead-letters drop --all' settles them)"
   }
 
   /// The first stands behind the label.

@@ -47,7 +47,7 @@ struct FilesStatus {
     if state != nil { self.positions = reading.positions }
     self.openFiles = state?.openFileCount ?? 0
     self.passes = try FilePass.passes(in: state?.json, directory: settings.directory)
-    self.gapEvents = GapEvents(in: state?.json).byObject
+    self.gapEvents = try GapEvents(in: state?.json).byObject
     self.toleratedRefusals = reading.configuration.deadLetter.max
     try self.count(reading)
     self.output = try OutputState.read(
