@@ -4,7 +4,9 @@ import Testing
   @Test(
     "Files equal the truth on single topics, mixed and enriched channels",
     .enabled(if: ProofScript.programs != nil))
-  func equalsTruth() throws { try ProofScript("export_proof.py").run("--events", "20000") }
+  func equalsTruth() throws {
+    try ProofScript("export_proof.py").run("--events", "20000", sample: ["--events", "5000"])
+  }
 
   @Test(
     "Decoding and encoding allocate nothing per event",

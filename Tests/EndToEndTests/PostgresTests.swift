@@ -7,7 +7,9 @@ import Testing
   @Test(
     "Tables and files equal the truth on single topics, mixed and enriched channels",
     .enabled(if: ProofScript.programs != nil))
-  func equalsTruth() throws { try self.script.run("--events", "10000", "--files") }
+  func equalsTruth() throws {
+    try self.script.run("--events", "10000", "--files", sample: ["--events", "3000"])
+  }
 
   @Test(
     "Tables and files equal the truth after kills of exporter and server and lost COMMIT answers",
@@ -62,7 +64,7 @@ import Testing
   func removesDeleted() throws {
     try self.script.run(
       "--events", "5000", "--delete", "remove", "--reset", "--kills", "2", "--pipelines",
-      "single,middle", "--seed", "4")
+      "single,middle", "--seed", "4", sample: ["--events", "2000"])
   }
 
   @Test(
