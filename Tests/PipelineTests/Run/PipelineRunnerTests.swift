@@ -76,7 +76,7 @@ import Testing
       runner.onNote = self.onNote
       defer { self.statistics = runner.statistics }
       let outcome = try await runner.run()
-      self.readFailure = runner.readFailure
+      self.readFailure = runner.reads.failure
       return outcome
     }
   }

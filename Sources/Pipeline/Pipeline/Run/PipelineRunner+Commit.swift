@@ -36,7 +36,7 @@ extension PipelineRunner {
     self.commits.seal(
       at: self.stores.indices.map(self.positions), isLast: isLast, tallies: self.sealTallies(),
       resumes: self.topics.map(\.cursors.resume))
-    self.retainedInFlight = self.retained.seal(keepingLast: self.inHand != nil)
+    self.retained.seal(keepingLast: self.inHand != nil)
     // These refusals belong to this commit: rows that are written from here on are part of the next one.
     for (number, store) in self.stores.enumerated() {
       for event in store.takeRefusedEvents() { try self.takeRefused(event, missingIn: number) }
@@ -97,7 +97,7 @@ extension PipelineRunner {
 
   private func finishCommit() throws {
     guard let flight = self.commits.finish(at: self.now) else { return }
-    self.retainedInFlight = RetainedEvents()
+    self.retained.committed()
     self.statistics.commits += 1
     for (index, tally) in flight.tallies.enumerated() {
       self.statistics.topics[index].committed = tally
@@ -146,19 +146,17 @@ extension PipelineRunner {
       return
     }
     let isNew = self.commits.inFlight?.refuse(
-      self.letter(for: event, in: self.retainedInFlight, topic: topic), of: topic,
-      missingIn: store, after: self.topics[topic].lettersDurable)
+      self.letter(for: event, topic: topic), of: topic, missingIn: store,
+      after: self.topics[topic].lettersDurable)
     guard isNew == true else { return }
     self.statistics.topics[topic].taken.refused += 1
     self.countDeadLetter(topic: topic)
   }
 
   /// The letter of an event that was taken and is not written.
-  func letter(
-    for event: RefusedEvent, in retained: RetainedEvents<S.Response>, topic: Int
-  ) -> DeadLetter {
+  func letter(for event: RefusedEvent, topic: Int) -> DeadLetter {
     guard
-      let found = retained.find(topic: topic, epoch: event.epoch, ordinal: event.ordinal)
+      let found = self.retained.find(topic: topic, epoch: event.epoch, ordinal: event.ordinal)
     else {
       preconditionFailure("\(event.topic): an event outside the commit was refused")
     }
@@ -197,7 +195,7 @@ extension PipelineRunner {
   /// Ends the run once the user's patience with an unavailable store is exhausted.
   func checkPatience(now: Instant) throws {
     guard let outage = self.inFlight?.outage ?? self.inHand?.place.outage else { return }
-    if let since = self.end.patience(follows: self.configuration.until == .forever),
+    if let since = self.end.patience(follows: self.follows),
       now - since >= self.configuration.stopPatience
     {
       throw outage.reason

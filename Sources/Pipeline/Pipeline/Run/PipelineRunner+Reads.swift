@@ -3,123 +3,73 @@ internal import Clocks
 /// Reads records in addition to the stream (RESTAndBulk.md#records-and-events): stores the
 /// position, waits, then reads while the stream continues.
 extension PipelineRunner {
-  /// Whether every pass that this run has to make is durable or has failed.
-  var hasReadAll: Bool { self.reads.allSatisfy { $0.hasEnded || self.isOutOfReach($0) } }
+  var hasReadAll: Bool { self.reads.hasReadAll { self.topics[$0].hasEnded } }
 
-  /// Why records could not be read.
-  var readFailure: SourceFailure? { self.reads.lazy.compactMap(\.failure).first }
+  var hasRepaired: Bool { self.reads.hasRepaired { self.topics[$0].hasEnded } }
+
+  private func moment(_ now: Instant) -> ReadRun.Moment {
+    ReadRun.Moment(
+      now: now, commits: self.statistics.commits, isCommitting: self.inFlight != nil,
+      visibilityWait: self.configuration.visibilityWait)
+  }
 
   /// Does the work that needs no signal.
   func advanceReads(now: Instant) throws {
     guard !self.isStopping else { return }
-    for index in self.reads.indices {
-      switch self.reads[index].phase {
-      case .unknown: try self.findRecipients(index)
-      case .unbegun:
-        if self.hasPlace(for: self.reads[index]) { try self.beginPass(index, now: now) }
-      case .beginning(let commit):
-        guard self.statistics.commits >= commit else { continue }
-        self.waitToRead(index, from: now)
-      case .waiting(let until):
-        guard now >= until else { continue }
-        self.startReading(index)
-      case .ending(let commit):
-        guard self.statistics.commits >= commit else { continue }
-        self.end(read: index, failure: nil, now: now)
-      case .reading, .ended: continue
-      }
+    for index in self.reads.runs.indices {
+      let topic = self.reads.runs[index].topic
+      let step = self.reads.runs[index].advance(
+        self.moment(now), hasPosition: self.topics[topic].hasPosition)
+      if let step { try self.perform(step, index, now: now) }
     }
   }
 
-  private func findRecipients(_ index: Int) throws {
-    guard self.inFlight == nil else { return }
-    let read = self.reads[index]
-    let layout = try self.stages.layout(for: read.object.layout)
-    var recipients: [Int] = []
-    var pass: ReadPass?
+  private func perform(_ step: ReadRun.Step, _ index: Int, now: Instant) throws {
+    let pass = self.reads.runs[index].pass
+    switch step {
+    case .plan:
+      if let candidates = try self.candidates(for: self.reads.runs[index].object) {
+        let step = self.reads.runs[index].plan(
+          candidates, limit: self.configuration.passLimit, self.moment(now))
+        if let step { try self.perform(step, index, now: now) }
+      }
+    case .store: try self.store(pass, of: index, now: now)
+    case .wait(let until): self.onNote?(.waitsToRead(entity: pass.entity, until: until))
+    case .read:
+      if pass.job != nil { self.onNote?(.reading(pass)) }
+      self.statistics.reads.note(pass)
+      self.reader?.begin(object: index, pass)
+    case .end: self.end(read: index, failure: nil, now: now)
+    }
+  }
+
+  /// The stores that may need an object's records; nil if one of them is unavailable.
+  private func candidates(for object: ReadObject) throws -> [ReadRun.Candidate]? {
+    let layout = try self.stages.layout(for: object.layout)
+    var candidates: [ReadRun.Candidate] = []
     for (number, store) in self.stores.enumerated()
-    where read.object.initial.contains(store.name) || read.object.anew.contains(store.name) {
+    where object.initial.contains(store.name) || object.anew.contains(store.name) {
       store.noteCurrent(layout)
       if !store.isReady(for: layout), case .unavailable = try store.makeReady(for: layout) {
-        return
+        return nil
       }
       guard store.takesReads(of: layout) else { continue }
-      let known = store.pass(over: read.object.passKey)
-      if known?.state == .complete, !read.object.anew.contains(store.name) { continue }
-      recipients.append(number)
-      guard read.object.condition == nil, let known, known.state != .complete else { continue }
-      if let begun = known.begunAt, self.now - begun > self.configuration.passLimit {
-        continue
-      }
-      // All stores continue from the one furthest behind.
-      pass = pass.map { known.isAtLeast($0) ? $0 : known } ?? known
+      candidates.append(
+        ReadRun.Candidate(
+          store: number, pass: store.pass(over: object.passKey),
+          lastNumber: store.passNumber(over: object.passKey),
+          isAnew: object.anew.contains(store.name)))
     }
-    self.reads[index].recipients = recipients
-    guard !recipients.isEmpty else {
-      self.reads[index].phase = .ended
-      return
-    }
-    if read.object.condition != nil {
-      self.reads[index].pass = ReadPass(entity: read.object.entity, number: 0)
-      self.reads[index].phase = .unbegun
-      return
-    }
-    let numbers = recipients.map { self.stores[$0].passNumber(over: read.object.passKey) }
-    let isShared = recipients.allSatisfy {
-      let known = self.stores[$0].pass(over: read.object.passKey)
-      return known?.number == pass?.number && known?.state != .complete
-    }
-    guard let pass, isShared else {
-      self.reads[index].pass = ReadPass(
-        entity: read.object.entity, part: read.object.part, number: (numbers.max() ?? 0) + 1)
-      self.reads[index].phase = .unbegun
-      return
-    }
-    self.reads[index].pass = pass
-    if pass.state == .begun {
-      // The positions have been durable since then, even while no run was active.
-      self.waitToRead(index, from: min(pass.begunAt ?? self.now, self.now))
-    } else {
-      self.startReading(index)
-    }
+    return candidates
   }
-
-  /// Whether the stream has a position, so that everything it does not deliver was committed
-  /// before.
-  private func hasPlace(for read: ReadRun) -> Bool {
-    let topic = self.topics[read.topic]
-    if topic.cursors.resume != nil { return true }
-    return topic.openedAt != nil && topic.topic.start == .earliest
-  }
-
-  private func beginPass(_ index: Int, now: Instant) throws {
-    try self.store(self.reads[index].pass, of: index, now: now)
-    self.reads[index].phase = .beginning(commit: self.openCommitNumber)
-  }
-
-  private func waitToRead(_ index: Int, from now: Instant) {
-    let until = now + self.configuration.visibilityWait
-    self.reads[index].phase = .waiting(until: until)
-    self.onNote?(.waitsToRead(entity: self.reads[index].pass.entity, until: until))
-  }
-
-  private func startReading(_ index: Int) {
-    self.reads[index].phase = .reading
-    if self.reads[index].pass.job != nil { self.onNote?(.reading(self.reads[index].pass)) }
-    self.statistics.reads.note(self.reads[index].pass)
-    self.reader?.begin(object: index, self.reads[index].pass)
-  }
-
-  /// The number of commits once the open one is durable.
-  private var openCommitNumber: Int { self.statistics.commits + (self.inFlight == nil ? 1 : 2) }
 
   private func store(_ pass: ReadPass, of index: Int, now: Instant) throws {
-    if self.reads[index].object.condition == nil {
+    if self.reads.runs[index].object.condition == nil {
       // An empty batch, passed through the stages because sinks know only their output layouts.
-      let batch = RecordBatch(layout: self.reads[index].object.layout)
+      let batch = RecordBatch(layout: self.reads.runs[index].object.layout)
       try self.stages.apply(to: batch)
       for number in self.recipients(of: index, at: pass) {
-        let cursor = self.topics[self.reads[index].topic].cursors.stores[number]
+        let cursor = self.topics[self.reads.runs[index].topic].cursors.stores[number]
         (batch.epoch, batch.nextOrdinal) = (cursor.epoch, cursor.ordinal)
         try self.stores[number].write(batch, pass: pass)
       }
@@ -127,15 +77,8 @@ extension PipelineRunner {
     self.commits.policy.took(events: 0, at: now)
   }
 
-  /// Stores that were further ahead when the run began take nothing until the reader has reached
-  /// their place.
   private func recipients(of index: Int, at pass: ReadPass) -> [Int] {
-    if self.reads[index].object.condition != nil { return self.reads[index].recipients }
-    return self.reads[index].recipients.filter { number in
-      guard let known = self.stores[number].pass(over: pass.key), known.number == pass.number
-      else { return true }
-      return pass.state != .reading || !known.isAtLeast(pass) || known == pass
-    }
+    self.reads.runs[index].recipients(at: pass) { self.stores[$0].pass(over: pass.key) }
   }
 
   /// Takes at most one batch from the reader.
@@ -147,62 +90,49 @@ extension PipelineRunner {
     }
     switch signal {
     case .progress(let index, let pass):
-      if pass.job != nil, pass.job != self.reads[index].pass.job { self.onNote?(.reading(pass)) }
-      self.reads[index].pass = pass
-      try self.store(pass, of: index, now: now)
-      if pass.state == .complete {
-        self.reads[index].phase = .ending(commit: self.openCommitNumber)
+      if pass.job != nil, pass.job != self.reads.runs[index].pass.job {
+        self.onNote?(.reading(pass))
       }
+      self.progressed(to: pass, of: index)
+      try self.store(pass, of: index, now: now)
+      if pass.state == .complete { self.reads.runs[index].readAll(self.moment(now)) }
     case .records(let index, let batch, let pass):
       try self.take(batch, pass, of: index, now: now)
     case .found(let index, let store, let batch, let missing, let calls):
       self.repairing(store).noteRepairCalls(calls)
       try self.take(found: batch, missing: missing, object: index, store: store, now: now)
-      return true
     case .notAsked(let index, let store, let failure, let calls):
       self.repairing(store).noteRepairCalls(calls)
       if calls > 0 { self.commits.policy.took(events: 1, at: now) }
       self.end(repairOf: index, store: store, failure, now: now)
-      return true
     case .unreadable(let index, let store, let record):
       self.noteUnreadable(
-        [record], of: self.reads[index].object.entity,
-        in: store.map { [$0] } ?? self.reads[index].recipients)
+        [record], of: self.reads.runs[index].object.entity,
+        in: store.map { [$0] } ?? self.reads.runs[index].recipients)
       if store == nil { self.countUnwritten(1, read: index) }
       self.commits.policy.took(events: 1, at: now)
     case .retrying(let index, let failure, let delay):
-      self.onRetry?(self.reads[index].object.topic, failure, delay)
+      self.onRetry?(self.reads.runs[index].object.topic, failure, delay)
     case .waiting(let index, let what):
-      self.onWaiting?(self.reads[index].object.topic, what)
-    case .underWay: return true
+      self.onWaiting?(self.reads.runs[index].object.topic, what)
+    case .underWay: break
     case .failed(let index, let failure): self.end(read: index, failure: failure, now: now)
     }
-    self.statistics.reads.note(self.reads[signal.object].pass)
     return true
+  }
+
+  private func progressed(to pass: ReadPass, of index: Int) {
+    self.reads.runs[index].pass = pass
+    self.statistics.reads.note(pass)
   }
 
   /// Makes the stores ready again for the layouts of records that are being read: an event of
   /// another schema may have changed their tables meanwhile.
   private func isReadyForReads() throws -> Bool {
-    for read in self.reads {
-      if case .reading = read.phase, try !self.isReady(read.recipients, for: read.object) {
-        return false
-      }
-    }
-    for repair in self.repairs {
-      if case .asked = repair.phase,
-        try !self.isReady([repair.store], for: self.reads[repair.read].object)
-      {
-        return false
-      }
-    }
-    return true
-  }
-
-  private func isReady(_ stores: [Int], for object: ReadObject) throws -> Bool {
-    let layout = try self.stages.layout(for: object.layout)
-    for number in stores where !self.stores[number].isReady(for: layout) {
-      guard self.inFlight == nil, case .done = try self.stores[number].makeReady(for: layout) else {
+    for (read, store) in self.reads.expected {
+      let layout = try self.stages.layout(for: self.reads.runs[read].object.layout)
+      if self.stores[store].isReady(for: layout) { continue }
+      guard self.inFlight == nil, case .done = try self.stores[store].makeReady(for: layout) else {
         return false
       }
     }
@@ -212,13 +142,13 @@ extension PipelineRunner {
   private func take(
     _ batch: RecordBatch, _ pass: ReadPass, of index: Int, now: Instant
   ) throws {
-    self.reads[index].pass = pass
+    self.progressed(to: pass, of: index)
     let count = batch.events.count
     try self.stages.apply(to: batch)
     _ = self.stages.takeLeftOutCount()
-    let stored = self.reads[index].object.condition == nil ? pass : nil
+    let stored = self.reads.runs[index].object.condition == nil ? pass : nil
     for number in self.recipients(of: index, at: pass) {
-      let cursor = self.topics[self.reads[index].topic].cursors.stores[number]
+      let cursor = self.topics[self.reads.runs[index].topic].cursors.stores[number]
       (batch.epoch, batch.nextOrdinal) = (cursor.epoch, cursor.ordinal)
       for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
       try self.stores[number].write(batch, pass: stored)
@@ -227,7 +157,7 @@ extension PipelineRunner {
       self.countUnwritten(refused.count, read: index)
     }
     let refused = self.stages.takeUnreadable()
-    self.noteUnreadable(refused, of: batch.layout.entity, in: self.reads[index].recipients)
+    self.noteUnreadable(refused, of: batch.layout.entity, in: self.reads.runs[index].recipients)
     self.countUnwritten(refused.count, read: index)
     self.reader?.recycle(batch)
     self.statistics.reads.rows += count
@@ -250,7 +180,7 @@ extension PipelineRunner {
   private func countUnwritten(_ count: Int, read index: Int) {
     guard count > 0 else { return }
     self.statistics.reads.unwritten += count
-    self.checkDeadLetterCount(topic: self.reads[index].topic)
+    self.checkDeadLetterCount(topic: self.reads.runs[index].topic)
   }
 
   /// Counts records of passes that the stores themselves have refused with the last commit.
@@ -258,7 +188,7 @@ extension PipelineRunner {
     for store in self.stores {
       for (entity, count) in store.repairing?.takeRefusedReads() ?? [:] {
         self.statistics.reads.unreadable += count
-        guard let index = self.reads.firstIndex(where: { $0.object.entity == entity }) else {
+        guard let index = self.reads.runs.firstIndex(where: { $0.object.entity == entity }) else {
           continue
         }
         self.countUnwritten(count, read: index)
@@ -267,27 +197,14 @@ extension PipelineRunner {
   }
 
   private func end(read index: Int, failure: SourceFailure?, now: Instant) {
-    self.reads[index].phase = .ended
-    self.reads[index].failure = failure
-    let pass = self.reads[index].pass
+    self.reads.runs[index].end(failure)
+    let pass = self.reads.runs[index].pass
     if failure == nil { self.onNote?(.readAll(entity: pass.entity, rows: pass.rowCount)) }
     guard self.hasReadAll else { return }
     // What the stream delivered while records were read does not show whether it is caught up now.
     for topic in self.topics.indices {
       self.topics[topic].caughtUp.beginAgain(at: now, time: self.serviceTime)
       self.statistics.topics[topic].caughtUpBy = nil
-    }
-  }
-}
-
-extension ReadSignal {
-  fileprivate var object: Int {
-    switch self {
-    case .progress(let object, _), .records(let object, _, _), .retrying(let object, _, _),
-      .waiting(let object, _), .failed(let object, _), .unreadable(let object, _, _),
-      .found(let object, _, _, _, _),
-      .notAsked(let object, _, _, _), .underWay(let object, _, _):
-      object
     }
   }
 }

@@ -2,8 +2,6 @@
 /// at a configured pace; any other run exports the other topics first. The refusal decides how the
 /// run ends.
 extension PipelineRunner {
-  private var follows: Bool { self.configuration.until == .forever }
-
   /// Sets a topic aside; ends the run if no topic is left.
   func refuse(topic: Int, _ failure: SourceFailure, at now: Instant) {
     let delay = self.follows ? self.configuration.refusedDelay : nil
@@ -31,15 +29,5 @@ extension PipelineRunner {
     guard self.topics[topic].refusal != nil else { return }
     self.topics[topic].refusal = nil
     self.statistics.topics[topic].refusal = nil
-  }
-
-  /// Whether an object's records cannot be read in this run, because the start of its stream is
-  /// unknown and will stay unknown.
-  func isOutOfReach(_ read: ReadRun) -> Bool {
-    guard self.topics[read.topic].hasEnded else { return false }
-    switch read.phase {
-    case .unknown, .unbegun: return true
-    case .beginning, .waiting, .reading, .ending, .ended: return false
-    }
   }
 }

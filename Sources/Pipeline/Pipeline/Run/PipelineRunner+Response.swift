@@ -64,12 +64,10 @@ extension PipelineRunner {
     let (topic, index) = (hand.topic, hand.nextEvent)
     let layout: RecordLayout
     var batch: RecordBatch
-    let start: (rows: Int, arena: Int)
     do {
       layout = try self.source.layout(ofEvent: index, of: response, topic: topic)
       try self.writeLargeBatch(topic: topic)
       batch = try self.batch(for: layout, topic: topic)
-      start = (batch.rowCount, batch.arenaCount)
       try self.source.decode(event: index, of: response, topic: topic, into: batch)
     } catch let cause as UndecodableEvent {
       if cause.isOfOutdatedSchema, hand.renewal != .done {
@@ -86,7 +84,7 @@ extension PipelineRunner {
     let recipients =
       try hand.recipients ?? self.judge(eventAt: batch.events.count - 1, of: batch, topic: topic)
     if recipients.isEmpty {
-      batch.removeLastEvent(rows: start.rows, arena: start.arena)
+      self.batch.removeLastEvent()
       self.statistics.topics[topic].repeated += 1
       return true
     }
@@ -96,8 +94,8 @@ extension PipelineRunner {
     hand.recipients = recipients
     let commits = self.shouldCommit(before: batch.events[batch.events.count - 1], in: batch)
     let disagree = self.topics[topic].cursors.disagree(recipients)
-    if commits || disagree || recipients != self.batchRecipients && batch.events.count > 1 {
-      batch.removeLastEvent(rows: start.rows, arena: start.arena)
+    if commits || disagree || self.batch.ends(before: recipients) {
+      self.batch.removeLastEvent()
       try self.writeBatch(topic: topic)
       if commits {
         guard self.inFlight == nil else { return false }
@@ -109,9 +107,9 @@ extension PipelineRunner {
       // Decoding cannot fail, because the same bytes were decoded just before.
       try self.source.decode(event: index, of: response, topic: topic, into: batch)
     }
-    self.batchRecipients = recipients
+    self.batch.recipients = recipients
     if batch.events.count == 1, try !self.makeReady(for: layout, of: &hand) {
-      batch.removeAll(layout: layout)
+      self.batch.clear()
       return false
     }
     try self.note(eventAt: batch.events.count - 1, of: batch, topic: topic)
@@ -137,8 +135,8 @@ extension PipelineRunner {
   @inline(never)
   private func retain(event index: Int, ordinal: Int64, topic: Int) {
     self.retained.took(
-      event: index, topic: topic, epoch: self.topics[topic].cursors.epoch(of: self.batchRecipients),
-      ordinal: ordinal)
+      event: index, topic: topic,
+      epoch: self.topics[topic].cursors.epoch(of: self.batch.recipients), ordinal: ordinal)
   }
 
   /// Prepares the recipients of a batch before its first event is taken.
@@ -147,7 +145,7 @@ extension PipelineRunner {
   ) throws -> Bool {
     let written = try self.stages.layout(for: layout)
     for (number, store) in self.stores.enumerated()
-    where self.batchRecipients.contains(number) && !store.isReady(for: written) {
+    where self.batch.recipients.contains(number) && !store.isReady(for: written) {
       if self.inFlight != nil { return false }
       if case .unavailable(let outage) = try store.makeReady(for: written) {
         hand.outage = self.hastened(outage)
@@ -196,7 +194,7 @@ extension PipelineRunner {
   /// A few events may need much memory. Such a batch is written before the end of the response, and
   /// committed as soon as the sinks have more than a commit should have.
   private func writeLargeBatch(topic: Int) throws {
-    guard let batch = self.batch, batch.byteCount >= RecordBatch.maxByteCount else { return }
+    guard self.batch.isLarge else { return }
     try self.writeBatch(topic: topic)
     self.commits.isOverweight = self.commits.policy.isTooLarge(pendingBytes: self.pendingByteCount)
   }
@@ -217,7 +215,7 @@ extension PipelineRunner {
     let eventID = batch.bytes(event.eventID)
     batch.events[index].ordinal = self.current.recordIDs.withUnsafeBufferPointer {
       self.topics[topic].cursors.take(
-        for: self.batchRecipients, replayID: replayID, eventID: eventID, recordIDs: $0)
+        for: self.batch.recipients, replayID: replayID, eventID: eventID, recordIDs: $0)
     }
     try self.checkOpenGroup(topic: topic)
     self.current.took(
@@ -272,38 +270,25 @@ extension PipelineRunner {
 
   /// The batch for rows of the layout; rows of another layout are written first.
   private func batch(for layout: RecordLayout, topic: Int) throws -> RecordBatch {
-    guard let batch = self.batch else {
-      let batch = RecordBatch(layout: layout)
-      self.batch = batch
-      self.batchLayout = layout
-      return batch
-    }
-    if self.batchLayout !== layout {
-      try self.writeBatch(topic: topic)
-      batch.removeAll(layout: layout)
-      self.batchLayout = layout
-    }
-    return batch
+    if !self.batch.takes(layout) { try self.writeBatch(topic: topic) }
+    return self.batch.beginEvent(of: layout)
   }
 
   /// Passes the rows gathered so far through the stages to every sink.
   private func writeBatch(topic: Int) throws {
-    guard let batch = self.batch, let layout = self.batchLayout, !batch.events.isEmpty else {
-      return
-    }
-    batch.epoch = self.topics[topic].cursors.epoch(of: self.batchRecipients)
+    guard let batch = self.batch.pending else { return }
+    batch.epoch = self.topics[topic].cursors.epoch(of: self.batch.recipients)
     batch.latestCommit = self.current.latestCommit
     try self.stages.apply(to: batch)
     self.statistics.topics[topic].taken.leftOut += self.stages.takeLeftOutCount()
     for event in self.stages.takeRefusedEvents() {
-      let letter = self.letter(for: event, in: self.retained, topic: topic)
-      self.commits.add(letter, for: self.batchRecipients)
-      if self.batchRecipients.contains(self.commits.keeper) { self.countDeadLetter(topic: topic) }
+      self.commits.add(self.letter(for: event, topic: topic), for: self.batch.recipients)
+      if self.batch.recipients.contains(self.commits.keeper) { self.countDeadLetter(topic: topic) }
     }
-    for (number, store) in self.stores.enumerated() where self.batchRecipients.contains(number) {
+    for (number, store) in self.stores.enumerated() where self.batch.recipients.contains(number) {
       try store.write(batch)
     }
-    batch.removeAll(layout: layout)
+    self.batch.clear()
   }
 
   /// Notes in the position that the stream can resume after the last event taken.
@@ -322,12 +307,5 @@ extension PipelineRunner {
         completeThrough: self.completeThrough(nothingMoreAt: min(newest, self.serviceTime)))
     }
     self.statistics.topics[topic].taken.lastReplayID = replayID
-  }
-}
-
-extension RecordBatch {
-  fileprivate func removeLastEvent(rows: Int, arena: Int) {
-    self.events.removeLast()
-    self.truncate(rows: rows, arena: arena)
   }
 }

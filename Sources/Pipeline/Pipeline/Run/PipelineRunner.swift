@@ -40,25 +40,12 @@ public final class PipelineRunner<S: Source> {
 
   /// Reads records in addition to the stream; nil if none are to be read.
   let reader: (any RecordReader)?
-  var reads: [ReadRun] = []
-  var repairs: [RepairRun] = []
-  /// Whether the reader takes precedence over the stream.
-  private var isReadersTurn = false
-  /// Whether the reader had something last time.
-  private var hasReads = false
+  var reads: ReadCycle
   private var began: Instant
   private(set) var end = RunEnd()
-  /// Rows of the current response, all of one layout; reused.
-  @exclusivity(unchecked) var batch: RecordBatch?
-  /// The layout that the decoder fills; stages replace the one in the batch.
-  @exclusivity(unchecked) var batchLayout: RecordLayout?
-  /// Stores that have not yet taken the rows of the batch.
-  @exclusivity(unchecked) var batchRecipients = StoreSet()
-  /// The responses of the open commit; kept only where a store or a stage may
-  /// refuse one of its events.
+  @exclusivity(unchecked) var batch = BatchInHand()
+  /// Filled only where a store or a stage may refuse an event.
   @exclusivity(unchecked) var retained = RetainedEvents<S.Response>()
-  /// Those of the commit in flight.
-  var retainedInFlight = RetainedEvents<S.Response>()
   /// The response that is being taken or had to be set aside.
   var inHand: (response: S.Response, place: PlaceInResponse)?
   @exclusivity(unchecked) var current = CurrentResponse()
@@ -103,18 +90,10 @@ public final class PipelineRunner<S: Source> {
       TopicRun(
         topic, index: index, stored: stored.map { $0[topic.name] }, keeper: keeper, rules: rules)
     }
-    for object in reader?.objects ?? [] {
-      guard let topic = source.topics.firstIndex(where: { $0.name == object.topic }) else {
-        preconditionFailure("\(object.entity): no topic \(object.topic)")
-      }
-      if object.isRepaired {
-        let read = self.reads.count
-        self.repairs += stores.indices.filter { stores[$0].repairing != nil }.map {
-          RepairRun(read: read, store: $0, phase: .idle(from: configuration.clock.now))
-        }
-      }
-      self.reads.append(ReadRun(object, topic: topic))
-    }
+    self.reads = ReadCycle(
+      reader?.objects ?? [], topics: source.topics.map(\.name),
+      repairing: stores.indices.filter { stores[$0].repairing != nil },
+      follows: configuration.until == .forever, at: configuration.clock.now)
     for topic in self.topics {
       let name = topic.topic.name
       // The stream resumes for the store furthest behind, so the stages begin with its events.
@@ -164,10 +143,9 @@ public final class PipelineRunner<S: Source> {
     if self.inFlight?.isDue(at: self.now) == true { try self.advance() }
     try self.advanceReads(now: self.now)
     try self.advanceRepairs(now: self.now)
-    self.isReadersTurn.toggle()
-    if self.isReadersTurn, !self.isFull {
-      self.hasReads = try self.takeReads(now: self.now)
-      if self.hasReads { return }
+    if self.reads.takesTurn(), !self.isFull {
+      self.reads.hasMore = try self.takeReads(now: self.now)
+      if self.reads.hasMore { return }
     }
     if let (response, place) = self.inHand, place.renewal == .needed {
       await self.source.renewSchema(
@@ -182,8 +160,8 @@ public final class PipelineRunner<S: Source> {
         try await self.handle(.interrupted, at: self.now)
       }
     } else {
-      let signal = await self.source.next(until: self.hasReads ? self.now : deadline)
-      if signal == nil, self.hasReads { return }
+      let signal = await self.source.next(until: self.reads.hasMore ? self.now : deadline)
+      if signal == nil, self.reads.hasMore { return }
       try await self.handle(signal, at: self.now)
     }
   }
@@ -252,11 +230,13 @@ public final class PipelineRunner<S: Source> {
 
   var isStopping: Bool { self.end.outcome != nil }
 
+  var follows: Bool { self.configuration.until == .forever }
+
   var inFlight: CommitInFlight? { self.commits.inFlight }
 
   /// Handles the user's request for a clean stop. Retries an unavailable store immediately, once.
   func interrupt() {
-    self.decide(.interrupted(following: self.configuration.until == .forever))
+    self.decide(.interrupted(following: self.follows))
     self.end.interrupted(at: self.now)
     self.commits.inFlight?.outage?.retryAt = self.now
     self.inHand?.place.outage?.retryAt = self.now
@@ -317,7 +297,7 @@ public final class PipelineRunner<S: Source> {
     if self.inFlight == nil, let due = self.commits.policy.deadline {
       deadline = min(deadline, due)
     }
-    for read in self.reads { if let due = read.deadline { deadline = min(deadline, due) } }
+    if let due = self.reads.deadline { deadline = min(deadline, due) }
     if case .caughtUp = self.configuration.until {
       for topic in self.topics where topic.caughtUp.rule == nil && !topic.hasEnded {
         if let quiet = topic.caughtUp.quietDeadline { deadline = min(deadline, quiet) }
@@ -342,7 +322,7 @@ public final class PipelineRunner<S: Source> {
       if now - self.began >= length { return self.decide(.durationReached) }
     case .caughtUp:
       if self.hasReadAll, self.hasRepaired, let outcome = self.caughtUpOutcome(now: now) {
-        if let failure = self.readFailure { return self.decide(.failed(failure)) }
+        if let failure = self.reads.failure { return self.decide(.failed(failure)) }
         if case .caughtUp = outcome { self.proveCaughtUp() }
         return self.decide(outcome)
       }

@@ -1,4 +1,5 @@
-/// The responses of a commit, kept so that an event that a store refuses can be found again.
+/// The responses of the open commit and of the one in flight, kept so that an event that a store
+/// refuses can be found again.
 ///
 /// Holds the responses themselves, not copies. In the steady state an event costs nothing.
 struct RetainedEvents<Response: SourceResponse> {
@@ -11,21 +12,26 @@ struct RetainedEvents<Response: SourceResponse> {
     var count: Int
   }
 
-  private var responses: [Response] = []
-  private var runs: [Run] = []
+  private struct Part {
+    var responses: [Response] = []
+    var runs: [Run] = []
+  }
 
-  mutating func append(_ response: Response) { self.responses.append(response) }
+  private var open = Part()
+  private var inFlight = Part()
+
+  mutating func append(_ response: Response) { self.open.responses.append(response) }
 
   /// Notes the ordinal of an event of the last response.
   mutating func took(event: Int, topic: Int, epoch: Int, ordinal: Int64) {
-    let response = self.responses.count - 1
-    if let last = self.runs.last, last.response == response, last.topic == topic,
+    let response = self.open.responses.count - 1
+    if let last = self.open.runs.last, last.response == response, last.topic == topic,
       last.epoch == epoch, last.firstEvent + last.count == event,
       last.firstOrdinal + Int64(last.count) == ordinal
     {
-      self.runs[self.runs.count - 1].count += 1
+      self.open.runs[self.open.runs.count - 1].count += 1
     } else {
-      self.runs.append(
+      self.open.runs.append(
         Run(
           topic: topic, response: response, firstEvent: event, epoch: epoch,
           firstOrdinal: ordinal, count: 1))
@@ -33,22 +39,25 @@ struct RetainedEvents<Response: SourceResponse> {
   }
 
   func find(topic: Int, epoch: Int, ordinal: Int64) -> (response: Response, event: Int)? {
-    for run in self.runs where run.topic == topic && run.epoch == epoch {
-      let offset = ordinal - run.firstOrdinal
-      if offset >= 0, offset < Int64(run.count) {
-        return (self.responses[run.response], run.firstEvent + Int(offset))
+    for part in [self.inFlight, self.open] {
+      for run in part.runs where run.topic == topic && run.epoch == epoch {
+        let offset = ordinal - run.firstOrdinal
+        if offset >= 0, offset < Int64(run.count) {
+          return (part.responses[run.response], run.firstEvent + Int(offset))
+        }
       }
     }
     return nil
   }
 
-  /// Returns the responses of the sealed commit.
+  /// Puts the open commit in flight and begins the next one.
   ///
   /// - Parameter keepingLast: the last response also belongs to the next commit.
-  mutating func seal(keepingLast: Bool) -> Self {
-    let sealed = self
-    self.runs = []
-    self.responses = keepingLast ? self.responses.suffix(1) : []
-    return sealed
+  mutating func seal(keepingLast: Bool) {
+    self.inFlight = self.open
+    self.open = Part(responses: keepingLast ? self.inFlight.responses.suffix(1) : [])
   }
+
+  /// The commit in flight is durable.
+  mutating func committed() { self.inFlight = Part() }
 }

@@ -50,6 +50,11 @@ struct TopicRun {
     }
   }
 
+  /// Whether the stream has a position, so that everything it does not deliver was committed before.
+  var hasPosition: Bool {
+    self.cursors.resume != nil || self.openedAt != nil && self.topic.start == .earliest
+  }
+
   /// Whether the topic delivers nothing for now.
   var hasEnded: Bool { self.state != .running }
 
