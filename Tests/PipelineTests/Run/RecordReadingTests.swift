@@ -150,6 +150,16 @@ import Testing
     #expect(harness.statistics?.reads.repaired == 2)
   }
 
+  @Test("A stale record that cannot become a row is counted, and adds no pass to the report")
+  func unreadableRepair() async throws {
+    let harness = Self.harness(initial: false, isRepaired: true) { $0.unreadable = ["r2"] }
+    harness.wrong = ["r2", "r7"]
+    try await harness.run(ScriptedSource(PipelineRunnerTests.events(3)))
+    let reads = try #require(harness.statistics?.reads)
+    #expect(reads.unreadable == 1 && reads.unwritten == 0 && reads.repaired == 1)
+    #expect(reads.passes.isEmpty)
+  }
+
   /// Refuses each second record.
   private struct Refusing: Transform {
     func layout(for input: RecordLayout) throws -> RecordLayout { input }

@@ -12,6 +12,8 @@ final class ScriptedReader: RecordReader {
   var onBegin: ((ReadPass) -> Void)?
   /// The first job is lost after so many records, and another one begins.
   var losesJobAfter: Int?
+  /// Records that cannot become rows if they are requested by ID.
+  var unreadable: Set<String> = []
   /// Instead of reading.
   var failure: SourceFailure?
 
@@ -61,6 +63,11 @@ final class ScriptedReader: RecordReader {
       self.queue.append(.notAsked(object: object, store: store, failure, calls: 1))
       return
     }
+    for id in ids where self.unreadable.contains(id) {
+      let record = UnreadableRecord(recordID: id, stamp: nil, reason: "no")
+      self.queue.append(.unreadable(object: object, store: store, record))
+    }
+    let ids = ids.filter { !self.unreadable.contains($0) }
     let found = ids.filter { self.records.contains($0) }
     self.queue.append(
       .found(

@@ -68,16 +68,14 @@ struct ReadCycle {
   ///
   /// - Parameter hasEnded: whether a topic has ended.
   func hasReadAll(_ hasEnded: (_ topic: Int) -> Bool) -> Bool {
-    self.runs.allSatisfy { Self.isOver($0, hasEnded) }
+    self.runs.allSatisfy { $0.hasEnded || Self.isOutOfReach($0, hasEnded) }
   }
 
   /// Whether everything that could be read again has been.
   func hasRepaired(_ hasEnded: (_ topic: Int) -> Bool) -> Bool {
-    self.repairs.allSatisfy { $0.phase == .ended || Self.isOutOfReach(self.runs[$0.read], hasEnded) }
-  }
-
-  private static func isOver(_ run: ReadRun, _ hasEnded: (Int) -> Bool) -> Bool {
-    run.hasEnded || self.isOutOfReach(run, hasEnded)
+    self.repairs.allSatisfy {
+      $0.phase == .ended || Self.isOutOfReach(self.runs[$0.read], hasEnded)
+    }
   }
 
   private static func isOutOfReach(_ run: ReadRun, _ hasEnded: (Int) -> Bool) -> Bool {
@@ -86,8 +84,8 @@ struct ReadCycle {
 
   /// The objects whose records the reader may deliver now, and the stores they are for.
   var expected: [(read: Int, store: Int)] {
-    self.runs.indices.filter { self.runs[$0].phase == .reading }.flatMap { read in
-      self.runs[read].recipients.map { (read, $0) }
+    self.runs.enumerated().filter { $0.element.phase == .reading }.flatMap { read, run in
+      run.recipients.map { (read, $0) }
     } + self.repairs.filter { $0.phase == .asked }.map { ($0.read, $0.store) }
   }
 
