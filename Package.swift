@@ -291,6 +291,7 @@ let package = Package(
     tests(
       "PubSubETL",
       [
+        "OrgTestSupport", "PubSubSimulator", "SimulatedOrg",
         "Clocks", "Bytes", "JSON", "Cryptography", "TLSStream", "HTTPClient", "PostgresClient",
         "DurableFiles",
         "SalesforceAuth", "SalesforceREST", "EventLoop", "PubSubAPI", "PubSubMessages",

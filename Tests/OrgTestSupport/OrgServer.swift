@@ -10,6 +10,8 @@ public struct OrgServer {
   public let client: RESTClient
   public let sessions: TokenSessions
   public let directory: TemporaryDirectory
+  /// The variables with which pipeline files find the org.
+  public let environment: [String: String]
 
   public init(_ configure: (inout SimulatorConfiguration) -> Void = { _ in }) async throws {
     self.directory = try TemporaryDirectory()
@@ -22,6 +24,9 @@ public struct OrgServer {
       preconditionFailure("the simulator cannot go on: \(error)")
     }
     let addresses = try await self.server.start()
+    self.environment = Dictionary(
+      uniqueKeysWithValues: self.server.environment(addresses).variables.map { ($0.name, $0.value) }
+    )
     self.sessions = TokenSessions(server: self.server, instanceURL: addresses.loginURL)
     var http = HTTPClient.Configuration(caFile: addresses.caFile)
     http.stallTimeout = .seconds(3)
