@@ -17,6 +17,7 @@ struct SimulatedPipeline {
       "source": {
         "type": "salesforce",
         "topic": "/data/OpportunityChangeEvent",
+        "num_requested": 10,
         "snapshot": { "visibility_wait": "0s" },
         "org": {
           "endpoint": "${PUBSUB_ENDPOINT}",
@@ -25,6 +26,7 @@ struct SimulatedPipeline {
         }
       },
       "sinks": [ { "type": "files", "directory": "out" } ],
+      "commit": { "max_delay": "10ms" },
       "checkpoint": { "type": "file", "directory": "state" }
     }
     """
