@@ -6,16 +6,13 @@ Its clock is SECONDS ahead of this machine's, in the Date header too. It knows t
 user `user@example.com`. Tokens count the requests, refused ones included.
 """
 
-import json
-import os
 import sys
-import threading
 import time
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs
 
 import jwt
+
+import peer
 
 with open(sys.argv[1], encoding="ascii") as file:
     KEY = file.read()
@@ -43,43 +40,29 @@ def refusal(assertion, audience):
     return None
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *arguments):
-        pass
-
+class Handler(peer.Handler):
     def date_time_string(self, timestamp=None):
         return formatdate(time.time() + AHEAD, usegmt=True)
 
     def do_POST(self):
         global requests
         requests += 1
-        text = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        form = parse_qs(text, strict_parsing=True)
-        assert form["grant_type"] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"]
+        text = self.body()
+        form = peer.form(text)
+        assert form["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
         assert sorted(form) == ["assertion", "grant_type"]
-        host = "http://127.0.0.1:%d" % server.server_address[1]
-        refused = refusal(form["assertion"][0], host)
+        refused = refusal(form["assertion"], self.base)
         if refused:
             # Repeats what it was sent, which must not reach a log.
             answer = {"error": refused[0], "error_description": refused[1]}
             if refused[1] == "invalid assertion":
-                answer["error_description"] += ": " + text
+                answer["error_description"] += ": " + text.decode()
         else:
             answer = {
-                "access_token": "001Dp00000JJkkH!secret.%d" % requests, "instance_url": host,
-                "id": host + "/id/00DXX0000000001AAA/005xx0000012345AAA",
+                "access_token": "001Dp00000JJkkH!secret.%d" % requests, "instance_url": self.base,
+                "id": self.base + "/id/00DXX0000000001AAA/005xx0000012345AAA",
             }
-        body = json.dumps(answer).encode()
-        self.send_response(400 if refused else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.answer(answer, 400 if refused else 200)
 
 
-server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-print(server.server_address[1], flush=True)
-threading.Thread(target=server.serve_forever, daemon=True).start()
-sys.stdin.read()
-os._exit(0)
+peer.run(peer.serve_http(Handler))

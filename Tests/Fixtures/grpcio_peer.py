@@ -8,9 +8,10 @@ import argparse
 import json
 import sys
 import threading
-from concurrent import futures
 
 import grpc
+
+import peer
 
 sent = 0  # messages that Blast has handed to the library
 cancelled = threading.Event()
@@ -103,21 +104,10 @@ def main():
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     if arguments.max_streams:
         options.append(("grpc.max_concurrent_streams", arguments.max_streams))
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=64), options=options)
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Peer", HANDLERS),))
-    address = f"127.0.0.1:{arguments.port}"
-    if arguments.certificate:
-        with open(arguments.key, "rb") as key, open(arguments.certificate, "rb") as certificate:
-            identity = [(key.read(), certificate.read())]
-        if arguments.client_authority:
-            with open(arguments.client_authority, "rb") as authority:
-                credentials = grpc.ssl_server_credentials(identity, authority.read(), True)
-        else:
-            credentials = grpc.ssl_server_credentials(identity)
-        port = server.add_secure_port(address, credentials)
-    else:
-        port = server.add_insecure_port(address)
-    server.start()
+    server, port = peer.serve_grpc(
+        grpc.method_handlers_generic_handler("test.Peer", HANDLERS), port=arguments.port,
+        identity=arguments.certificate and (arguments.certificate, arguments.key),
+        authority=arguments.client_authority, threads=64, options=options)
     print(port, flush=True)
     for line in sys.stdin:
         command = line.split()

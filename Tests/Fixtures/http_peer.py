@@ -16,45 +16,27 @@ ANY  other            method, headers and body of the request as JSON
 """
 
 import gzip
-import json
-import os
-import ssl
 import sys
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import peer
 
 PATTERN = bytes(range(251)) * 256
 sent = 0
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *arguments):
-        pass
-
-    def answer(self, status, body, headers=()):
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
+class Handler(peer.Handler):
     def do_GET(self):
         kind, _, value = self.path[1:].partition("?")[0].partition("/")
         if kind == "status":
-            self.answer(int(value), b"", [("Location", "/elsewhere")])
+            self.answer(b"", int(value), [("Location", "/elsewhere")])
         elif kind == "bytes":
-            self.answer(200, gzip.compress(b"x" * int(value)), [("Content-Encoding", "gzip")])
+            self.answer(gzip.compress(b"x" * int(value)), 200, [("Content-Encoding", "gzip")])
         elif kind == "hang":
             threading.Event().wait()
         elif kind == "cut":
-            self.send_response(200)
-            self.send_header("Content-Length", "10")
-            self.end_headers()
+            self.head(200, [("Content-Length", "10")])
             self.wfile.write(b"12345")
             self.close_connection = True
         elif kind == "cut-chunks":
@@ -67,18 +49,16 @@ class Handler(BaseHTTPRequestHandler):
         elif kind == "pattern":
             self.pattern(int(value))
         elif kind == "sent":
-            self.answer(200, str(sent).encode())
+            self.answer(str(sent))
         elif kind == "stall":
-            self.send_response(200)
-            self.send_header("Content-Length", "10")
-            self.end_headers()
+            self.head(200, [("Content-Length", "10")])
             self.wfile.write(b"12345")
             threading.Event().wait()
         elif kind == "drip":
             self.chunks()
             for _ in range(int(value)):
                 self.wfile.write(b"1\r\nx\r\n")
-                time.sleep(0.02)
+                time.sleep(0.02)  # fifty a second
             self.wfile.write(b"0\r\nX-Trailer: late\r\n\r\n")
         elif kind == "garbage":
             self.wfile.write(b"\x00\x01 no HTTP\r\n\r\n")
@@ -93,15 +73,11 @@ class Handler(BaseHTTPRequestHandler):
     do_DELETE = do_POST
 
     def chunks(self):
-        self.send_response(200)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
+        self.head(200, [("Transfer-Encoding", "chunked")])
 
     def pattern(self, count):
         global sent
-        self.send_response(200)
-        self.send_header("Content-Length", str(count))
-        self.end_headers()
+        self.head(200, [("Content-Length", str(count))])
         while count > 0:
             piece = PATTERN[:count]
             try:
@@ -113,22 +89,9 @@ class Handler(BaseHTTPRequestHandler):
             count -= len(piece)
 
     def echo(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        text = json.dumps(
-            {"method": self.command, "path": self.path, "body": body.decode("latin-1"),
-             "headers": {name.lower(): value for name, value in self.headers.items()}})
-        self.answer(200, text.encode(), [("X-Padded", " \t padded \t ")])
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        echoed = {"method": self.command, "path": self.path, "body": self.body().decode("latin-1"), "headers": headers}
+        self.answer(echoed, 200, [("X-Padded", " \t padded \t ")])
 
 
-server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-if len(sys.argv) > 2:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(sys.argv[1], sys.argv[2])
-    if len(sys.argv) > 3:
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(sys.argv[3])
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-print(server.server_address[1], flush=True)
-threading.Thread(target=server.serve_forever, daemon=True).start()
-sys.stdin.read()
-os._exit(0)
+peer.run(peer.serve_http(Handler, peer.tls(*sys.argv[1:]) if len(sys.argv) > 2 else None))

@@ -9,10 +9,10 @@ garbage; endless (header fields for ever).
 """
 
 import base64
-import os
 import socket
 import sys
-import threading
+
+import peer
 
 TARGET = int(sys.argv[1])
 MODE, _, ARGUMENT = (sys.argv[2] if len(sys.argv) > 2 else "open").partition(":")
@@ -76,37 +76,13 @@ def serve(sock):
         for byte in (b"HTTP/1.1 100 Continue\r\n\r\n" if MODE == "interim" else b"") + ESTABLISHED:
             sock.sendall(bytes([byte]))
     elif MODE == "eager":
-        threading.Thread(target=relay, args=(sock, server), daemon=True).start()
+        peer.start(relay, sock, server)
         sock.sendall(ESTABLISHED + server.recv(65536))
     else:
         sock.sendall(ESTABLISHED)
     if MODE != "eager":
-        threading.Thread(target=relay, args=(sock, server), daemon=True).start()
+        peer.start(relay, sock, server)
     relay(server, sock, int(ARGUMENT) if MODE == "limit" else None)
 
 
-def run(sock):
-    try:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        serve(sock)
-    except OSError:
-        pass
-    finally:
-        sock.close()
-
-
-def main():
-    listener = socket.create_server(("127.0.0.1", 0))
-    print(listener.getsockname()[1], flush=True)
-
-    def end_with_input():
-        sys.stdin.read()
-        os._exit(0)
-
-    threading.Thread(target=end_with_input, daemon=True).start()
-    while True:
-        sock, _ = listener.accept()
-        threading.Thread(target=run, args=(sock,), daemon=True).start()
-
-
-main()
+peer.announce(peer.serve_sockets(serve))

@@ -6,17 +6,16 @@ with the end of its standard input.
 
 import gzip
 import itertools
-import os
 import socket
-import ssl
 import struct
 import sys
-import threading
+
+import peer
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 5, 6, 7, 8, 9
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
-connections = 0
+connections = itertools.count(1)
 requests = 0
 
 
@@ -315,36 +314,8 @@ class Connection:
             pass
 
 
-def run(sock, number, scenario, context):
-    try:
-        if context:
-            sock = context.wrap_socket(sock, server_side=True)
-        Connection(sock, number).serve(scenario)
-    except (EOFError, OSError):
-        pass
-    finally:
-        sock.close()
+def serve(sock):
+    Connection(sock, next(connections)).serve(sys.argv[1])
 
 
-def main():
-    global connections
-    context = None
-    if len(sys.argv) > 2:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.set_alpn_protocols(["h2"])
-        context.load_cert_chain(sys.argv[2], sys.argv[3])
-    listener = socket.create_server(("127.0.0.1", 0))
-    print(listener.getsockname()[1], flush=True)
-
-    def end_with_input():
-        sys.stdin.read()
-        os._exit(0)
-
-    threading.Thread(target=end_with_input, daemon=True).start()
-    while True:
-        sock, _ = listener.accept()
-        connections += 1
-        threading.Thread(target=run, args=(sock, connections, sys.argv[1], context), daemon=True).start()
-
-
-main()
+peer.announce(peer.serve_sockets(serve, peer.tls(*sys.argv[2:], protocols=["h2"]) if len(sys.argv) > 2 else None))

@@ -7,12 +7,10 @@ Prints its loopback port, then serves plain HTTP until its input ends. The first
 import collections
 import contextlib
 import datetime
-import http.server
-import json
 import re
-import sys
-import threading
 import time
+
+import peer
 
 JOB = "750000000000001AAA"
 GOOD, SECOND, FOREIGN, CROOKED = "001000000000001AAA", "001000000000002AAA", "003000000000001AAA", "001000000000001AAB"
@@ -50,27 +48,13 @@ PAGES = {
 }
 
 
-class Peer(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def answer(self, body, status=200, **headers):
-        body = body.encode()
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
+class Handler(peer.Handler):
     def do_POST(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.body()
         name = self.count()
         if name in PAGES:
-            return self.answer(json.dumps([{"errorCode": "INVALIDENTITY", "message": "no Bulk"}]), 400)
-        self.answer(json.dumps({"id": JOB, "state": "UploadComplete"}))
+            return self.answer([{"errorCode": "INVALIDENTITY", "message": "no Bulk"}], 400)
+        self.answer({"id": JOB, "state": "UploadComplete"})
 
     def count(self):
         name = self.path.split("/")[1]
@@ -83,19 +67,19 @@ class Peer(http.server.BaseHTTPRequestHandler):
         name = self.count()
         if self.path.endswith("/describe"):
             fields = [{"name": field, "type": "string"} for field in FIELDS]
-            return self.answer(json.dumps({"name": "Account", "keyPrefix": "001", "fields": fields}))
+            return self.answer({"name": "Account", "keyPrefix": "001", "fields": fields})
         if "/results" in self.path:
             return self.results(name)
         if "/query" in self.path and name in PAGES:
             return self.page(name, *PAGES[name])
         if "COUNT" in self.path:
-            return self.answer(json.dumps({"totalSize": 5, "done": True, "records": []}))
+            return self.answer({"totalSize": 5, "done": True, "records": []})
         job = {"id": JOB, "state": "JobComplete", "numberRecordsProcessed": JOBS[name][0]}
         if JOBS[name][0] is None:
             del job["numberRecordsProcessed"]
         if name == "stuck_job":
             job["state"] = "InProgress"
-        self.answer(json.dumps(job))
+        self.answer(job)
 
     def results(self, name):
         _, pages = JOBS[name]
@@ -107,24 +91,20 @@ class Peer(http.server.BaseHTTPRequestHandler):
             ahead = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=20)
             stamp = ahead.strftime("%Y-%m-%dT%H:%M:%S.000Z")
         lines = [",".join('"%s"' % value for value in row) for row in [FIELDS] + [(id, stamp, "n", "7") for id in ids]]
-        headers = {"Sforce_NumberOfRecords": str(len(ids)), "Content_Type": "text/csv"}
+        headers = [("Sforce-NumberOfRecords", str(len(ids))), ("Content-Type", "text/csv")]
         if after:
-            headers["Sforce_Locator"] = after
+            headers.append(("Sforce-Locator", after))
         if name == "slow_rows":
-            return self.trickle("\n".join(lines) + "\n", **headers)
-        self.answer("\n".join(lines) + "\n", **headers)
+            return self.trickle("\n".join(lines) + "\n", headers)
+        self.answer("\n".join(lines) + "\n", 200, headers)
 
-    def trickle(self, body, **headers):
-        """Two bytes a second, until the peer has enough of it."""
-        self.send_response(200)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
+    def trickle(self, body, headers):
+        """Two bytes a second, until the client has enough of it."""
+        self.head(200, [*headers, ("Content-Length", str(len(body)))])
         with contextlib.suppress(OSError):
             for byte in body.encode():
                 self.wfile.write(bytes([byte]))
-                time.sleep(0.5)
+                time.sleep(0.5)  # two a second
 
     def page(self, name, total, ids, after):
         records = [{"Id": id, "SystemModstamp": STAMP, "Name": {"odd": 1}} for id in ids]
@@ -134,10 +114,7 @@ class Peer(http.server.BaseHTTPRequestHandler):
             after %= COUNTS[name] % 2
         elif after and "%d" in after:
             after %= time.monotonic_ns()
-        self.answer(json.dumps({"totalSize": total, "done": not after, "nextRecordsUrl": after, "records": records}))
+        self.answer({"totalSize": total, "done": not after, "nextRecordsUrl": after, "records": records})
 
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Peer)
-print(server.server_address[1], flush=True)
-threading.Thread(target=server.serve_forever, daemon=True).start()
-sys.stdin.read()
+peer.run(peer.serve_http(Handler))

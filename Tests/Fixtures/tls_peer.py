@@ -4,19 +4,14 @@ Usage: tls_peer.py CERTIFICATE KEY [VERSION | AUTHORITY]. VERSION: 1.1 for nothi
 file; clients have to show a certificate of it. Prints its port; ends with the end of its standard input.
 """
 
-import os
-import socket
 import ssl
 import sys
-import threading
+
+import peer
 
 
-def run(context, sock):
-    try:
-        with context.wrap_socket(sock, server_side=True) as stream:
-            while stream.recv(65536):
-                pass
-    except OSError:
+def serve(sock):
+    while sock.recv(65536):
         pass
 
 
@@ -32,17 +27,7 @@ def main():
         context.minimum_version = ssl.TLSVersion.TLSv1
         context.maximum_version = ssl.TLSVersion.TLSv1_1
     context.load_cert_chain(sys.argv[1], sys.argv[2])
-    listener = socket.create_server(("127.0.0.1", 0))
-    print(listener.getsockname()[1], flush=True)
-
-    def end_with_input():
-        sys.stdin.read()
-        os._exit(0)
-
-    threading.Thread(target=end_with_input, daemon=True).start()
-    while True:
-        sock, _ = listener.accept()
-        threading.Thread(target=run, args=(context, sock), daemon=True).start()
+    peer.announce(peer.serve_sockets(serve, context))
 
 
 main()

@@ -7,11 +7,13 @@ import argparse
 import asyncio
 import os
 import sys
-import threading
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
 import grpc
+
+import peer
 
 messages, services = grpc.protos_and_services("interop.proto")
 INITIAL, TRAILING = "x-grpc-test-echo-initial", "x-grpc-test-echo-trailing-bin"
@@ -68,7 +70,7 @@ class TestService(services.TestServiceServicer):
         await echo_status(request, context)
         for wanted in request.response_parameters:
             if wanted.interval_us:
-                await asyncio.sleep(wanted.interval_us / 1e6)
+                await asyncio.sleep(wanted.interval_us / 1e6)  # as the request says
             if wanted.HasField("compressed") and not wanted.compressed.value:
                 context.disable_next_message_compression()
             yield messages.StreamingOutputCallResponse(payload=payload(wanted.size))
@@ -85,19 +87,11 @@ async def main():
     server = grpc.aio.server(compression=compression)
     services.add_TestServiceServicer_to_server(TestService(), server)
     if arguments.certificate:
-        with open(arguments.key, "rb") as key, open(arguments.certificate, "rb") as certificate:
-            credentials = grpc.ssl_server_credentials([(key.read(), certificate.read())])
-        port = server.add_secure_port("127.0.0.1:0", credentials)
+        port = server.add_secure_port("127.0.0.1:0", peer.credentials(arguments.certificate, arguments.key))
     else:
         port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    print(port, flush=True)
-
-    def end_with_input():
-        sys.stdin.read()
-        os._exit(0)
-
-    threading.Thread(target=end_with_input, daemon=True).start()
+    peer.start(peer.announce, port)
     await server.wait_for_termination()
 
 
