@@ -4,18 +4,22 @@ names the authority whose certificate clients must show.
 GET  /status/<code>   that status
 GET  /bytes/<count>   a body of that many bytes, gzip-compressed
 GET  /hang            no answer at all
+GET  /hung            an answer when a request hangs
 GET  /cut             a body shorter than announced
 GET  /cut-chunks      a body in chunks, the second of which is cut in the middle
 GET  /garbage         bytes that are no HTTP
 GET  /switch          status 101, which nobody asked for, and bytes
 GET  /pattern/<count> a body of that many bytes: 0 to 250, over and over
 GET  /sent            how many bytes of patterns were sent by all requests so far
+GET  /waits           the same, when a pattern waits for a client that takes no more
 GET  /stall           the first 5 bytes of a longer body, then nothing
 GET  /drip/<count>    a body of that many bytes, in chunks of one byte, 50 a second
 ANY  other            method, headers and body of the request as JSON
 """
 
 import gzip
+import select
+import socket
 import sys
 import threading
 import time
@@ -24,6 +28,7 @@ import peer
 
 PATTERN = bytes(range(251)) * 256
 sent = 0
+hangs, waits = threading.Event(), threading.Event()
 
 
 class Handler(peer.Handler):
@@ -34,7 +39,11 @@ class Handler(peer.Handler):
         elif kind == "bytes":
             self.answer(gzip.compress(b"x" * int(value)), 200, [("Content-Encoding", "gzip")])
         elif kind == "hang":
+            hangs.set()
             threading.Event().wait()
+        elif kind == "hung":
+            hangs.wait()
+            self.answer("")
         elif kind == "cut":
             self.head(200, [("Content-Length", "10")])
             self.wfile.write(b"12345")
@@ -49,6 +58,9 @@ class Handler(peer.Handler):
         elif kind == "pattern":
             self.pattern(int(value))
         elif kind == "sent":
+            self.answer(str(sent))
+        elif kind == "waits":
+            waits.wait()
             self.answer(str(sent))
         elif kind == "stall":
             self.head(200, [("Content-Length", "10")])
@@ -77,10 +89,16 @@ class Handler(peer.Handler):
 
     def pattern(self, count):
         global sent
+        # Then a socket that can be written to has room for a piece.
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         self.head(200, [("Content-Length", str(count))])
         while count > 0:
             piece = PATTERN[:count]
             try:
+                if not select.select([], [self.connection], [], 0)[1]:
+                    waits.set()
+                    select.select([], [self.connection], [])
+                    waits.clear()
                 self.wfile.write(piece)
             except OSError:
                 self.close_connection = True

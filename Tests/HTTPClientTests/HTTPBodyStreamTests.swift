@@ -16,22 +16,18 @@ import Testing
       HTTPRequest(.get, "http://127.0.0.1:\(self.peer.port)\(path)"))
   }
 
-  /// Bytes of patterns that the server has got rid of.
-  func sent() async throws -> Int {
+  func answer(_ path: String) async throws -> String {
     let response = try await HTTPClient().send(
-      HTTPRequest(.get, "http://127.0.0.1:\(self.peer.port)/sent"))
-    return try #require(Int(String(decoding: response.body, as: UTF8.self)))
+      HTTPRequest(.get, "http://127.0.0.1:\(self.peer.port)\(path)"))
+    return String(decoding: response.body, as: UTF8.self)
   }
 
-  /// Returns when the server sends no more.
+  /// Bytes of patterns that the server has got rid of.
+  func sent() async throws -> Int { try #require(Int(try await self.answer("/sent"))) }
+
+  /// Returns, when the server waits until its client takes more, the bytes that it has got rid of.
   func whenTheServerWaits() async throws -> Int {
-    var last = -1
-    while true {
-      let sent = try await self.sent()
-      if sent == last, sent > 0 { return sent }
-      last = sent
-      try await Task.sleep(for: .milliseconds(300))
-    }
+    try #require(Int(try await self.answer("/waits")))
   }
 
   func text(_ stream: HTTPBodyStream) async throws -> String {
@@ -105,6 +101,8 @@ import Testing
     let request = HTTPRequest(.get, "http://127.0.0.1:\(self.peer.port)/pattern/\(size)")
     let stream = try await HTTPClient().stream(request, through: queue)
     let first = try #require(try await stream.next())
+    // A server that is only faster waits, too.
+    while queue.waiting.count < BodyQueue.maxPieces { _ = try await self.whenTheServerWaits() }
     #expect(try await self.whenTheServerWaits() < size / 4)
     let waiting = queue.waiting
     #expect(waiting.count == BodyQueue.maxPieces)
@@ -119,6 +117,7 @@ import Testing
     let stream = try await self.stream(
       "/pattern/50000000", .init(stallTimeout: .milliseconds(500)))
     _ = try await self.whenTheServerWaits()
+    // Time is the subject: four times as long as a stall may be.
     try await Task.sleep(for: .seconds(2))
     #expect(try await self.countPattern(stream) == 50_000_000)
   }
@@ -195,13 +194,15 @@ import Testing
     }
   }
 
-  @Test("Cancelling the consumer ends the transfer", arguments: ["/stall", "/pattern/200000000"])
+  @Test(
+    "Cancelling the consumer ends the transfer", arguments: ["/stall", "/pattern/200000000000"])
   func cancelledConsumer(path: String) async throws {
     let stream = try await self.stream(path)
+    let (pieces, received) = AsyncStream.makeStream(of: Void.self)
     let task = Task {
-      while try await stream.next() != nil { try? await Task.sleep(for: .milliseconds(20)) }
+      while try await stream.next() != nil { received.yield() }
     }
-    try await Task.sleep(for: .milliseconds(100))
+    for await _ in pieces { break }
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
     await #expect(throws: CancellationError.self) { _ = try await stream.next() }
@@ -212,7 +213,7 @@ import Testing
     async throws
   {
     let task = Task { _ = try await self.stream("/hang") }
-    try await Task.sleep(for: .milliseconds(100))
+    _ = try await self.answer("/hung")
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
     try await self.expectThreadsEnd()

@@ -13,6 +13,7 @@ extension TableStore {
       case .done: return []
       case .refused(let events): return events
       case .unavailable(let outage):
+        // The sink names the time; a runner has other work until then.
         Thread.sleep(forTimeInterval: max(0, (outage.retryAt - .now) / .seconds(1)))
       }
     }
