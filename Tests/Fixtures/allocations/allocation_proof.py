@@ -12,7 +12,6 @@ measurements, half of them on a busy machine, lay between -0.04 and 0.3. An even
 at least 1, in every measurement, so one above the limit is repeated, twice at most.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -80,14 +79,8 @@ def cost(simulator, arguments, topic, attempt):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--events", type=int, default=20000)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    arguments.work = work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(events=20000, seed=1)
+    work = arguments.work
     library = work + "/count_allocations.so"
     source = HERE + "/count_allocations.c"
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)

@@ -27,16 +27,13 @@ Equal seeds give equal actions. Prints a JSON line of counts; exits 1 at the fir
 the comparison before. A dump of the tables is then in warehouse.sql in the work directory.
 """
 
-import argparse
 import collections
 import decimal
 import json
-import os
 import random
 import shutil
 import subprocess
 import sys
-import time
 
 import compare_state
 import harness
@@ -78,8 +75,7 @@ COMPARED = {"complete", "filling"}
 
 def main():
     arguments = parse()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    work = arguments.work
     for name in ("state", "out"):
         shutil.rmtree("%s/%s" % (work, name), ignore_errors=True)
     with harness.Simulator(
@@ -91,15 +87,7 @@ def main():
 
 
 def parse():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--actions", type=int, default=200)
-    parser.add_argument("--existing", type=int, default=150)
-    parser.add_argument("--every", type=int, default=5, help="actions between two comparisons")
-    parser.add_argument("--mode", default="both", choices=["both", "current"])
-    return parser.parse_args()
+    return harness.arguments(seed=1, actions=200, existing=150, every=5, mode=("both", "current"))
 
 
 class Admin:
@@ -206,12 +194,13 @@ class Admin:
         self.became_dates, self.were_hidden, self.reappeared = set(), set(), set()
 
 
-class Proof:
+class Proof(harness.Exporter):
     def __init__(self, arguments, work, simulator, cluster):
+        super().__init__(
+            arguments.programs + "/pubsub-etl", work + "/pipeline.json", dict(simulator.environment))
         self.arguments, self.work, self.simulator = arguments, work, simulator
         self.chance = random.Random("%d administration" % arguments.seed)
         self.url = cluster.make_database("warehouse")
-        self.environment = dict(simulator.environment)
         self.environment["DATABASE_URL"] = cluster.url("warehouse", user=postgres.ROLE)
         document = harness.pipeline("copy", list(TOPICS.values()))
         document["source"]["snapshot"] = {
@@ -219,28 +208,19 @@ class Proof:
         document["repair"] = {"mode": "auto"}
         document["sinks"] = [
             {"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}", "mode": arguments.mode}]
-        self.pipeline_file = work + "/pipeline.json"
-        harness.write_json(self.pipeline_file, document)
+        harness.write_json(self.path, document)
         self.counts = collections.Counter()
-
-    def command(self, *arguments, allowed=(0,)):
-        done = subprocess.run(
-            [self.arguments.programs + "/pubsub-etl", *arguments[0].split(), self.pipeline_file, *arguments[1:]],
-            env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if done.returncode not in allowed:
-            sys.exit("%s ended with %d: %s" % (arguments, done.returncode, done.stderr.decode()[-3000:]))
-        return done.returncode, done.stdout
 
     def drop_letters(self, admin):
         """Drops events with a date and time whose field has become a date again, as the pages say."""
-        for line in self.command("dead-letters export")[1].splitlines():
+        for line in self.call("dead-letters", "export").stdout.splitlines():
             letter = json.loads(line)
             entity = next(entity for entity, topic in TOPICS.items() if topic == letter["topic"])
             became_date = (entity, letter["field_path"]) in admin.became_dates
             if "the value has a time of day" not in letter["reason"] or not became_date:
                 sys.exit("a dead letter of %s: %s" % (letter["field_path"], letter["reason"]))
             self.counts["letters"] += 1
-        self.command("dead-letters drop", "--all", "--yes")
+        self.call("dead-letters", "drop", "--all", "--yes")
 
     def prove(self):
         admin = Admin(self.simulator, self.chance)
@@ -271,37 +251,35 @@ class Proof:
         admin.hidden &= admin.deleted
         for _ in range(5):
             self.change_records()
-        self.wait_for_judgement()
+        self.age()
         self.settle(admin)
         self.compare(admin, ["the end: all fields are shown"], is_last=True)
         return dict(self.counts, actions=number, columns=len(self.states()))
 
     def change_records(self):
         for topic in TOPICS.values():
-            self.simulator.post("publish?count=%d&topic=%s" % (self.chance.randint(1, 4), topic))
+            self.simulator.publish(self.chance.randint(1, 4), topic)
 
     def settle(self, admin):
         """Until the copy is complete, also what dropped events have changed."""
         if self.fill(admin):
             self.repair(admin)
 
-    @staticmethod
-    def wait_for_judgement():
-        """Until changes are old enough for `verify` to judge them."""
-        time.sleep(VISIBILITY_WAIT * 10 + 2)
+    def age(self):
+        """Makes changes old enough for `verify` to judge them."""
+        self.simulator.advance("%dms" % (VISIBILITY_WAIT * 10000 + 2000))
 
     def repair(self, admin):
-        self.wait_for_judgement()
-        self.command("verify", "--full", "--repair", allowed=(0, 65))
+        self.age()
+        self.call("verify", "--full", "--repair", codes=(0, 65))
         self.fill(admin)
 
     def fill(self, admin):
         """Runs until nothing is filling or stale; returns whether events were dropped."""
         has_dropped = False
         for _ in range(RUNS):
-            code, _ = self.command("run", allowed=(0, 65))
             self.counts["runs"] += 1
-            if code:
+            if self.call("run", codes=(0, 65)).returncode:
                 self.drop_letters(admin)
                 has_dropped = True
             waiting = any(state == "filling" for state in self.states().values())
@@ -314,7 +292,7 @@ class Proof:
                 " AND NOT (kind = 'dead_letter' AND record_id IS NULL) LIMIT 1" % SCHEMA)
             if not waiting and not resync:
                 return has_dropped
-            time.sleep(VISIBILITY_WAIT)
+            self.simulator.advance("%dms" % (VISIBILITY_WAIT * 1000))
         sys.exit("not settled after %d runs: %s, %s" % (RUNS, self.states(), resync))
 
     def query(self, sql):
@@ -371,10 +349,10 @@ class Proof:
         comparison = Comparison(self.url, path, admin, self.states(), is_last)
         comparison.run()
         self.counts.update(comparison.counts)
-        code, output = self.command("verify", "--full", "--json", allowed=(0, 65))
-        report = json.loads(output)
-        if report["equal"] != (code == 0):
-            sys.exit("verify: exit code %d, and equal is %s" % (code, report["equal"]))
+        done = self.call("verify", "--full", "--json", codes=(0, 65))
+        report = json.loads(done.stdout)
+        if report["equal"] != (done.returncode == 0):
+            sys.exit("verify: exit code %d, and equal is %s" % (done.returncode, report["equal"]))
         self.counts["verify_equal" if report["equal"] else "verify_unequal"] += 1
         return comparison, report
 

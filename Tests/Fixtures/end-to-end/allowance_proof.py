@@ -13,9 +13,7 @@ When the allowance is renewed, another run completes the files.
 Prints one JSON line; exits 1 on any difference.
 """
 
-import argparse
 import json
-import os
 import subprocess
 import sys
 
@@ -41,8 +39,7 @@ class Proof:
         ended = subprocess.run(
             command + list(options), env=self.simulator.environment, stderr=subprocess.PIPE
         )
-        with open(self.report, encoding="utf-8") as file:
-            report = json.load(file)
+        report = harness.read_json(self.report)
         found = (ended.returncode, report["exit_code"], report["reason"])
         if found != (code, code, reason):
             sys.exit("expected %s, %s: %s %s" % (code, reason, found, ended.stderr.decode()))
@@ -60,13 +57,8 @@ def expect(condition, message):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--seed", default="1")
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(seed="1")
+    work = arguments.work
     state = ("--state-dir", work + "/org", "--events", "8000", "--topics", TOPIC, "--seed",
              arguments.seed, "--existing", "1")
     with harness.Simulator(arguments.programs, work, *state, "--delivery-limit", str(LIMIT)) as org:

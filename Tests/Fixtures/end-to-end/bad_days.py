@@ -6,13 +6,12 @@ Each day is a run of snapshot_proof.py. Prints its JSON line, with the name of t
 jobs that it took; exits 1 when one of them failed, after all.
 """
 
-import argparse
 import json
-import os
 import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+import harness
+
 SMALL = "--existing 400 --events 1500 --rate 300"
 QUIET = "--gaps 0 --overflows 0 --wildcards 0"
 
@@ -48,16 +47,11 @@ DAYS = {
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--seed", default="1")
-    parser.add_argument("--days", default=",".join(DAYS))
-    arguments = parser.parse_args()
+    arguments = harness.arguments(seed="1", days=",".join(DAYS))
     failed = []
     for name in arguments.days.split(","):
-        command = [sys.executable, HERE + "/snapshot_proof.py", "--programs", arguments.programs]
-        command += ["--work", "%s/%s" % (os.path.abspath(arguments.work), name), "--seed", arguments.seed]
+        command = [sys.executable, harness.HERE + "/snapshot_proof.py", "--programs", arguments.programs]
+        command += ["--work", "%s/%s" % (arguments.work, name), "--seed", arguments.seed]
         done = subprocess.run(command + DAYS[name], capture_output=True, text=True)
         if done.returncode == 0:
             print(json.dumps({"day": name, **json.loads(done.stdout)}), flush=True)

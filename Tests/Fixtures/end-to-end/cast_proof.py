@@ -8,19 +8,15 @@ here by hand. Values that cannot be cast become dead letters that name the colum
 their events is in files or tables. Prints one JSON line; exits 1 at the first difference.
 """
 
-import argparse
 import datetime
 import decimal
 import io
 import json
 import os
-import subprocess
 import sys
 import types
-from concurrent import futures
 
 import fastavro
-import grpc
 
 import harness
 import other_schemas
@@ -226,26 +222,17 @@ def compare_letters(events, listed):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments()
+    work = arguments.work
     events = Events()
     service = other_service.Service(
         {TOPIC: Topic(types.SimpleNamespace(
             schema=events.schemas[-1], events=events.events, places=events.places))}, {schema.id: schema for schema in events.schemas}, 1, True)
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=16))
-    server.add_generic_rpc_handlers((other_service.handlers(service),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    login = other_service.serve_logins(service)
-    with postgres.Cluster() as cluster:
-        environment = dict(
-            os.environ, PUBSUB_ENDPOINT="http://127.0.0.1:%d" % port, PUBSUB_CA_FILE="",
-            SF_LOGIN_URL="http://127.0.0.1:%d" % login, SF_CLIENT_ID="app", SF_CLIENT_SECRET="s3cret",
-            DATABASE_URL=cluster.make_database("warehouse"))
+    with other_service.serving(
+        service, other_service.handlers(service)
+    ) as variables, postgres.Cluster() as cluster:
+        url = cluster.make_database("warehouse")
+        environment = {**os.environ, **variables, "DATABASE_URL": url}
         columns = {name: cast for name, _, _, cast, _, _ in CASES}
         lenient = {"OrNull": columns.pop("OrNull")}
         columns.update({"Moving": "decimal(18,2)", LATER[0]: LATER[2]})
@@ -257,29 +244,15 @@ def main():
         document["sinks"].append({"type": "postgres", "url": "${DATABASE_URL}", "schema": "cast_types"})
         path = work + "/cast.json"
         harness.write_json(path, document)
-
-        def call(*words):
-            done = subprocess.run(
-                [arguments.programs + "/pubsub-etl", *words], env=environment, stdin=subprocess.DEVNULL,
-                capture_output=True, timeout=300)
-            if done.returncode != 0:
-                sys.exit("%s ended with %d: %s" % (words, done.returncode, done.stderr.decode()))
-            return done.stdout
-
-        call("run", path)
+        exporter = harness.Exporter(arguments.programs + "/pubsub-etl", path, environment)
+        exporter.call("run")
         compare_files(events, work + "/out/cast")
-        compare_tables(events, environment["DATABASE_URL"], "cast_types")
-        compare_letters(events, json.loads(call("dead-letters", "list", path, "--json")))
+        compare_tables(events, url, "cast_types")
+        compare_letters(events, json.loads(exporter.call("dead-letters", "list", "--json").stdout))
     print(json.dumps({
         "casts": len(CASES), "values": sum(len(values) for *_, values in CASES), "lines": len(events.lines),
-        "records": len(events.records), "letters": len(events.letters), "schemas": len(events.schemas)}), flush=True)
-    os._exit(0)
+        "records": len(events.records), "letters": len(events.letters), "schemas": len(events.schemas)}))
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SystemExit as error:
-        # Threads of the service would keep the process.
-        print(error, file=sys.stderr, flush=True)
-        os._exit(1)
+    main()

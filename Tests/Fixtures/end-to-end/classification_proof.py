@@ -9,12 +9,10 @@ read the classification, or whose mask names a classification that no field has,
 `permissions` say what is masked and what that needs. Prints one JSON line; exits 1 at the first difference.
 """
 
-import argparse
 import json
 import os
 import subprocess
 import sys
-import time
 
 import harness
 import mask_proof
@@ -79,18 +77,15 @@ class StreamProof:
         return path
 
     def wait_for(self, simulator, count, run):
-        deadline = time.monotonic() + 60
-        while simulator.get("delivered")["total"] < count:
-            if run.poll() is not None or time.monotonic() > deadline:
-                fail("the run did not take", count, "events", run.communicate())
-            time.sleep(0.02)
+        harness.eventually(
+            lambda: simulator.get("delivered")["total"] >= count, "the run takes %d events" % count, process=run)
 
     def prove(self):
         with harness.Simulator(
             self.programs, self.work, "--topics", TOPIC, ORDERS, "--events", "0", "--seed", "6", "--exotic", "0",
             "--extremes", "0", *OPTIONS, *RIGHT,
         ) as simulator:
-            simulator.post("publish?count=200")
+            simulator.publish(200)
             path = self.write("stream", [FLATTEN, MASK], run={"until": {"events": 1000}, "quiet": "1s"})
             log, report = self.masked + "/log", self.masked + "/report.json"
             with open(log, "wb") as file:
@@ -101,7 +96,7 @@ class StreamProof:
                 simulator.post("classify?field=Contact.Segment__c&compliance=PII")
                 simulator.post("classify?field=Order_Event__e.Note__c&sensitivity=Restricted")
                 simulator.post("schemas")
-                simulator.post("publish?count=800")
+                simulator.publish(800)
                 if run.wait(120) != 0:
                     with open(log, encoding="utf-8") as text:
                         fail("the run ended with", run.returncode, text.read()[-3000:])
@@ -197,11 +192,7 @@ def prove_right(arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    arguments = parser.parse_args()
-    os.makedirs(arguments.work, exist_ok=True)
+    arguments = harness.arguments()
     found = {"stream": StreamProof(arguments).prove()}
     prove_right(arguments)
     mask_proof.STAGES = [FLATTEN, MASK]

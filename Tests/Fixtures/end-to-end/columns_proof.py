@@ -7,9 +7,7 @@ for a database, `plan`. On a channel the run goes through and warns. A name is r
 topics has it. Prints one JSON line; exits 1 at the first difference.
 """
 
-import argparse
 import json
-import os
 import subprocess
 import sys
 
@@ -53,12 +51,8 @@ class Case:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments()
+    work = arguments.work
     topics = ",".join([OPPORTUNITY, ACCOUNT, CHANNEL])
     with harness.Simulator(
         arguments.programs, work, "--events", "100", "--topics", topics

@@ -9,7 +9,6 @@ again without a row twice; a lost checkpoint is made again beside a database tha
 one JSON line; exits 1 at the first difference.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -48,13 +47,8 @@ def require(condition, what):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--events", type=int, default=4000)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
+    arguments = harness.arguments(events=4000, seed=1)
+    work = arguments.work
     with harness.Simulator(
         arguments.programs, work, "--events", str(arguments.events), "--seed", str(arguments.seed),
         "--gaps", "0.02", "--keepalive-interval", "5",

@@ -66,8 +66,7 @@ class Folded(compare_state.Comparison):
     def kinds(self, table):
         """All columns except those that identify the record and the source of its state."""
         (entity,) = [name for name in self.records if name.lower() == table]
-        with open("%s/%s/_columns.json" % (self.output, entity), encoding="utf-8") as file:
-            columns = json.load(file)["columns"]
+        columns = harness.read_json("%s/%s/_columns.json" % (self.output, entity))["columns"]
         self.names = {c["name"].lower(): c["name"] for c in columns if c["name"][0] != "_"}
         return {c["name"].lower(): KINDS.get(c["type"], "text") for c in columns if c["name"][0] != "_"}
 

@@ -13,7 +13,6 @@ dropped), and no file under a final name changed or removed. At the end the file
 Prints one JSON line; exits 1 at the first thing that is wrong.
 """
 
-import argparse
 import collections
 import json
 import os
@@ -32,6 +31,7 @@ TOPICS = [
     "/event/Order_Event__e",
     "/data/ChangeEvents",
 ]
+EVENTS = 2000
 # Every so many runs, the first time at the second number.
 OVERLAPS, KILLS, CLOCK_STEPS = (12, 3), (20, 6), (5, 0)
 
@@ -48,15 +48,19 @@ class Publisher(threading.Thread):
         super().__init__(daemon=True)
         self.simulator, self.chance = simulator, chance
         self.turn = threading.Lock()
+        self.published = 0
         self.start()
 
     def run(self):
         while True:
             with self.turn:
+                count = self.chance.randint(1, 6)
                 try:
-                    self.simulator.post("publish?count=%d" % self.chance.randint(1, 6))
+                    self.simulator.publish(count)
                 except OSError:
                     return
+                self.published += count
+            # As an org does, at random moments.
             time.sleep(self.chance.uniform(0.05, 0.6))
 
 
@@ -64,7 +68,7 @@ class Proof:
     def __init__(self, arguments):
         self.arguments = arguments
         self.chance = random.Random(arguments.seed)
-        self.work = os.path.abspath(arguments.work)
+        self.work = arguments.work
         os.makedirs(self.work + "/elsewhere", exist_ok=True)
         self.path = self.work + "/nightly.json"
         document = harness.pipeline("nightly", TOPICS)
@@ -125,8 +129,7 @@ class Proof:
         if during:
             during()
         self.finish(process, moment, stepped=during == self.step_clock)
-        with open(self.report, encoding="utf-8") as file:
-            report = json.load(file)
+        report = harness.read_json(self.report)
         for topic in report["topics"]:
             name = topic["topic"]
             sent = self.delivered()[name] - before[name]
@@ -152,17 +155,11 @@ class Proof:
 
     def await_lock(self, process):
         """Waits until the process holds the pipeline's lock."""
-        path = self.state + "/nightly.lock"
-        while process.poll() is None:
-            try:
-                inode = os.stat(path).st_ino
-                with open("/proc/locks", encoding="utf-8") as file:
-                    if any(":%d " % inode in line for line in file):
-                        return
-            except FileNotFoundError:
-                pass
-            time.sleep(0.002)
-        sys.exit("a run ended before it was overlapped: " + process.stderr.read())
+        def is_locked():
+            lock = ":%d " % os.stat(self.state + "/nightly.lock").st_ino
+            return lock in harness.read_text("/proc/locks")
+
+        harness.eventually(is_locked, "the lock of a run", process=process, pause=0.002)
 
     def overlap(self, number):
         first = self.start()
@@ -195,9 +192,9 @@ class Proof:
         self.inventory.check("after a kill")
 
     def step_clock(self):
-        """Moves the org's clock while a run is going on."""
+        """Moves the org's clock at a random moment of a run."""
         time.sleep(self.chance.uniform(0, 1))
-        self.simulator.post("clock?advance=%ds" % self.chance.choice([1, 30, 61, 300, 5400]))
+        self.simulator.advance("%ds" % self.chance.choice([1, 30, 61, 300, 5400]))
         self.figures["clock_steps"] += 1
 
     def lose_state(self, old):
@@ -215,8 +212,7 @@ class Proof:
 
     def refused(self, moment):
         self.finish(self.start("--report", self.report), moment, 65, "checkpoint")
-        with open(self.report, encoding="utf-8") as file:
-            reason = json.load(file)["reason"]
+        reason = harness.read_json(self.report)["reason"]
         if reason != "lost_state":
             sys.exit("%s: the reason is %s" % (moment, reason))
 
@@ -225,27 +221,21 @@ class Proof:
         # A host whose clock was wrong for one run must not think its positions fresh for a year.
         self.run("with the clock a year ahead", off=300 * 86400)
         for step in range(self.arguments.silent_steps):
-            self.simulator.post("clock?advance=%dh" % self.arguments.silent_step_hours)
+            self.simulator.advance("%dh" % self.arguments.silent_step_hours)
             self.hours += self.arguments.silent_step_hours
             self.run("silent step %d" % step, off=0)
             self.figures["silent_hours"] += self.arguments.silent_step_hours
 
-    def wait_for_live(self):
-        """Waits until --live-rate has published its events."""
-        known = None
-        while True:
-            stats = json.dumps(self.simulator.get("stats")["topics"])
-            if stats == known:
-                return
-            known = stats
-            time.sleep(1.5)
+    def wait_for_live(self, count):
+        """Waits until --live-rate has published its events, too."""
+        harness.eventually(lambda: self.simulator.get("stats")["published"] >= count, "live events", 600)
 
     def main(self):
-        live = 8 * self.arguments.runs
+        known = EVENTS + 8 * self.arguments.runs
         with harness.Simulator(
-            self.arguments.programs, self.work, "--events", "2000", "--seed",
+            self.arguments.programs, self.work, "--events", str(EVENTS), "--seed",
             str(self.arguments.seed), "--topics", ",".join(TOPICS), "--keepalive-interval", "6",
-            "--live-rate", "8", "--live-count", str(live),
+            "--live-rate", "8", "--live-count", str(8 * self.arguments.runs),
         ) as self.simulator:
             publisher = Publisher(self.simulator, random.Random(self.arguments.seed))
             old, runs = self.work + "/state.old", self.arguments.runs
@@ -267,11 +257,11 @@ class Proof:
                 if silence and self.figures["runs"] >= silence:
                     silence = None
                     with publisher.turn:
-                        self.wait_for_live()
+                        self.wait_for_live(known + publisher.published)
                         self.be_silent()
             # One more, with nobody publishing, takes what was left.
             with publisher.turn:
-                self.wait_for_live()
+                self.wait_for_live(known + publisher.published)
                 self.run("last run")
                 self.inventory.check_manifest()
                 result = harness.compare(self.simulator, self.output, TOPICS)
@@ -282,14 +272,7 @@ class Proof:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--runs", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--silent-steps", type=int, default=12)
-    parser.add_argument("--silent-step-hours", type=int, default=10)
-    print(json.dumps(Proof(parser.parse_args()).main()))
+    print(json.dumps(Proof(harness.arguments(runs=300, seed=1, silent_steps=12, silent_step_hours=10)).main()))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ Without a history, records are marked instead. `drop`, `list`, `show` and `expor
 when anything differs.
 """
 
-import argparse
 import glob
 import json
 import os
@@ -43,12 +42,13 @@ def lines_of(path):
     return [json.loads(line) for line in data.splitlines()]
 
 
-class Pipeline:
+class Pipeline(harness.Exporter):
     def __init__(self, arguments, service, name, sinks, **dead_letter):
         self.arguments, self.service, self.name = arguments, service, name
         self.work = "%s/%s" % (arguments.work, name)
         os.mkdir(self.work)
-        self.path, self.output = self.work + "/p.json", self.work + "/out"
+        super().__init__(arguments.programs + "/pubsub-etl", self.work + "/p.json", service.environment)
+        self.output = self.work + "/out"
         document = harness.pipeline(name, TOPICS)
         document["sinks"] = sinks
         document["dead_letter"] = dead_letter
@@ -56,25 +56,14 @@ class Pipeline:
         document["run"]["quiet"] = "2s"
         harness.write_json(self.path, document)
 
-    def fail(self, *words):
-        sys.exit("%s: %s" % (self.name, " ".join(str(word) for word in words)))
-
     def start(self, *words, environment=()):
-        known = dict(self.service.environment)
-        known.update(environment)
-        place = 2 if words[0] == "dead-letters" else 1
-        command = [self.arguments.programs + "/pubsub-etl", *words[:place], self.path, *words[place:]]
-        done = subprocess.run(
-            command, env=known, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, timeout=300)
-        return done.returncode, done.stdout.decode(), done.stderr.decode()
+        done = self.call(*words, codes=None, env={**self.environment, **dict(environment)})
+        return done.returncode, done.stdout, done.stderr
 
     def expect(self, code, *words):
         """Standard output and standard error."""
-        got, output, errors = self.start(*words)
-        if got != code:
-            self.fail(words, "ended with", got, "not", code, ":", output[-2000:], errors[-2000:])
-        return output, errors
+        done = self.call(*words, codes=(code,))
+        return done.stdout, done.stderr
 
     def run(self, code=0):
         return self.expect(code, "run", "--take-over")
@@ -315,8 +304,7 @@ class Proof:
             url = self.cluster.make_database(name)
             sinks = [{"type": "postgres", "url": url, "schema": name, "mode": "current"}]
             document = Pipeline(self.arguments, service, name, sinks, max=1_000_000)
-            with open(document.path, encoding="utf-8") as file:
-                pipeline = json.load(file)
+            pipeline = harness.read_json(document.path)
             pipeline["source"]["topic"] = TOPICS[:1]
             harness.write_json(document.path, pipeline)
             document.run()
@@ -437,13 +425,7 @@ class Proof:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--step", type=int, default=1)
-    parser.add_argument("--only")
-    arguments = parser.parse_args()
+    arguments = harness.arguments(seed=1, step=1, only=None)
     counts = {}
     with postgres.Cluster() as cluster:
         proof = Proof(arguments, cluster)

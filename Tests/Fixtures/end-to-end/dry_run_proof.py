@@ -11,7 +11,6 @@ options and an org whose allowance is kept for others are tried as well. Prints 
 difference.
 """
 
-import argparse
 import collections
 import decimal
 import hashlib
@@ -23,7 +22,6 @@ import select
 import signal
 import subprocess
 import sys
-import urllib.request
 
 import harness
 import postgres
@@ -200,7 +198,7 @@ class Proof:
         self.run()
         counts += self.compare(events)
         # Behind the stored position.
-        self.simulator.post("publish?count=40")
+        self.simulator.publish(40)
         more, summary = self.dry("--max-events", "7")
         expect(len(more) == 7, summary)
         seen = {event["event_id"] for event in events}
@@ -320,7 +318,7 @@ class Proof:
             if b'"subscribed"' in line or b"subscribed" in line:
                 break
         delivered = self.delivered()
-        self.simulator.post("publish?count=60")
+        self.simulator.publish(60)
         shown = 0
         for words in (["--from", "earliest"], [], ["--max-events", "5"]):
             events, _ = self.dry(*words, unchanged=False)
@@ -330,8 +328,7 @@ class Proof:
         running.send_signal(signal.SIGTERM)
         errors = running.communicate(timeout=60)[1]
         expect(running.returncode == 0, "the running pipeline ended with", running.returncode, errors)
-        with open(report, encoding="utf-8") as file:
-            said = json.load(file)
+        said = harness.read_json(report)
         counts = [sum(topic[name] for topic in said["topics"]) for name in ("delivered", "exported", "redelivered")]
         expect(counts == [60, 60, 0] and said["dead_letters"]["count"] == 0, counts, said)
         self.run()
@@ -345,7 +342,7 @@ class Proof:
 
     def failing(self):
         """Events that a stage cannot process, for all sinks or for one."""
-        self.simulator.post("publish?count=30")
+        self.simulator.publish(30)
         divided = {"Half": "100 / (int(_sequence_number) - int(_sequence_number))"}
         self.write(STAGES[:2] + [{"type": "set", "columns": divided}] + STAGES[3:])
         events, summary = self.dry("--max-events", "6", code=65)
@@ -362,13 +359,12 @@ class Proof:
         return len(refused)
 
     def undecodable(self):
-        self.simulator.post("publish?count=10")
-        fault = json.dumps({"what": "undecodable", "after_events": 1}).encode()
-        urllib.request.urlopen(urllib.request.Request(self.simulator.control + "faults", data=fault)).read()
+        self.simulator.publish(10)
+        self.simulator.fault(what="undecodable", after_events=1)
         events, summary = self.dry("--max-events", "6", code=65)
         [bad] = [event for event in events if "dead_letter" in event]
         expect("before" not in bad and not bad["stages"] and "payload" not in bad, bad)
-        self.simulator.post("publish?count=2")
+        self.simulator.publish(2)
 
     def reserve(self):
         """The allowance that is kept for others is not touched."""
@@ -438,11 +434,7 @@ def large(arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    arguments = parser.parse_args()
-    os.makedirs(arguments.work, exist_ok=True)
+    arguments = harness.arguments()
     shown = large(arguments)
     with postgres.Cluster() as cluster:
         url = cluster.make_database("dry")

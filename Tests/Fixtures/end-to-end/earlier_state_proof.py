@@ -13,10 +13,8 @@ compares files and tables with the truth.
 Prints one JSON line; exits 1 on any difference.
 """
 
-import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -34,13 +32,8 @@ PLACE = "/@work@"
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--make")
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(make=None)
+    work = arguments.work
     if arguments.make:
         make(arguments.programs, work, arguments.make)
     else:
@@ -73,8 +66,9 @@ def make(programs, work, archive):
         checkpoint = "%s/state/%s.checkpoint.json" % (work, NAME)
         before = os.stat(checkpoint).st_mtime_ns
         run = subprocess.Popen(command, env=variables)
-        while os.stat(checkpoint).st_mtime_ns == before and run.poll() is None:
-            time.sleep(0.001)
+        harness.eventually(
+            lambda: os.stat(checkpoint).st_mtime_ns != before, "a commit", process=run, pause=0.001)
+        # Somewhere in the next commit, without an event to wait for.
         time.sleep(0.02)
         run.kill()
         if run.wait() >= 0:
@@ -95,8 +89,7 @@ def exchange(work, old, new):
     """Replaces a path in the texts that name it."""
     names = ["state/%s.checkpoint.json", "state/%s.last-run.json", "out/%s/_views.sql"]
     for path in ["%s/%s" % (work, name % NAME) for name in names]:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = harness.read_text(path)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text.replace(old + "/", new + "/"))
 
@@ -138,7 +131,7 @@ def go_on(programs, work, simulator, cluster):
         sys.exit("the dump has no rows")
     # The lease of the killed run has not expired on the day the archive is made.
     call("run", pipeline, "--take-over")
-    simulator.post("publish?count=200&topic=" + TOPICS[0])
+    simulator.publish(200, TOPICS[0])
     call("run", pipeline)
     call("status", pipeline)
     refolded = call("refold", pipeline)

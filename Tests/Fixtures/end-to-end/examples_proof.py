@@ -8,7 +8,6 @@ grpcio (C-core). Each program is built from at most 40 lines. Prints one JSON li
 is wrong.
 """
 
-import argparse
 import glob
 import io
 import json
@@ -77,7 +76,7 @@ class Proof:
     def __init__(self, arguments):
         self.programs = arguments.programs
         self.examples = arguments.examples
-        self.work = os.path.abspath(arguments.work)
+        self.work = arguments.work
 
     def lines(self):
         here = os.path.dirname(os.path.abspath(__file__))
@@ -119,8 +118,7 @@ class Proof:
             check=True, stdout=subprocess.DEVNULL)
 
     def compare(self, simulator, environment, topic):
-        with open(simulator.truth, encoding="utf-8") as file:
-            events = [json.loads(line) for line in file]
+        events = harness.read_lines(simulator.truth)
         expected = [published(event["fields"]) for event in events if event["topic"] == topic]
         code, output, errors = run(
             [self.examples + "/subscribe", topic, str(len(expected))], environment)
@@ -170,11 +168,7 @@ class Proof:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--examples", required=True)
-    parser.add_argument("--work", required=True)
-    proof = Proof(parser.parse_args())
+    proof = Proof(harness.arguments(examples=None))
     proof.lines()
     proof.decode()
     proof.call()

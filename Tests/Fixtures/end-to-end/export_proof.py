@@ -13,7 +13,6 @@ changed or removed. Prints one JSON line with the CPU seconds and the peak memor
 last run; exits 1 on any difference, torn file or wrong exit code.
 """
 
-import argparse
 import json
 import os
 import random
@@ -45,25 +44,17 @@ MIXED_KILLS = ["rename", "random", "random", "manifest", "random", "random"]
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--events", type=int, default=20000)
-    parser.add_argument("--kills", type=int, default=0)
-    parser.add_argument("--kill-on", default="mixed", choices=["random", "rename", "manifest", "mixed"])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--measure", action="store_true")
-    parser.add_argument("--simulator-options", default="--nonfinite 0.001")
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(
+        events=20000, kills=0, kill_on=("mixed", "random", "rename", "manifest"), seed=1, measure=False,
+        simulator_options="--nonfinite 0.001")
+    work = arguments.work
     with harness.Simulator(
         arguments.programs, work, "--events", str(arguments.events),
         "--seed", str(arguments.seed), *arguments.simulator_options.split(),
     ) as simulator:
         # An org whose clock is ahead of ours: only its own says what was committed after the start.
         simulator.post("clock?advance=1h")
-        simulator.post("publish?count=50&topic=/data/OpportunityChangeEvent")
+        simulator.publish(50, "/data/OpportunityChangeEvent")
         results = {}
         for name, topics in (MEASURED if arguments.measure else PIPELINES).items():
             results[name] = Export(arguments, work, simulator, name, topics).prove()
@@ -100,8 +91,7 @@ class Export:
             kind = self.arguments.kill_on
             self.kill(MIXED_KILLS[sum(self.kills.values()) % 6] if kind == "mixed" else kind)
             self.inventory.check("%s, start %d" % (self.name, number))
-            for topic in self.topics:
-                self.simulator.post("publish?count=%d&topic=%s" % (200, topic))
+            self.simulator.publish(200, *self.topics)
         if sum(self.kills.values()) < self.arguments.kills:
             sys.exit("%s: only %s kills" % (self.name, self.kills))
         files = len(self.inventory.files)
@@ -134,17 +124,19 @@ class Export:
         process = subprocess.Popen(self.command, env=self.simulator.environment)
         if kind == "random" and self.chance.random() < 0.5:
             moment = time.monotonic() + wait
-        while process.poll() is None:
+
+        def is_its_moment():
+            nonlocal before, left, moment
             now = progress()
             if now != before:
                 before, left = now, left - 1
                 if kind == "random":
                     moment = moment or time.monotonic() + wait
-            if time.monotonic() >= moment if moment else kind != "random" and left <= 0:
-                process.kill()
-                self.kills[kind] += process.wait() < 0
-                return
-            time.sleep(0.001)
+            return time.monotonic() >= moment if moment else kind != "random" and left <= 0
+
+        if harness.eventually(is_its_moment, None, process=process, pause=0.001):
+            process.kill()
+            self.kills[kind] += process.wait() < 0
 
     def manifest_size(self):
         try:
@@ -160,28 +152,24 @@ class Export:
             )
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.monotonic() - started
-        with open(self.errors, encoding="utf-8") as file:
-            errors = file.read()
+        errors = harness.read_text(self.errors)
         if status != 0 or errors:
             sys.exit("%s: wait status %d: %s" % (self.name, status, errors))
         return seconds, usage
 
     def check_other_topic(self):
         """A run with another topic, as after a slip in the file, keeps the positions of the rest."""
-        with open(self.checkpoint, encoding="utf-8") as file:
-            before = json.load(file)["topics"]
+        before = harness.read_json(self.checkpoint)["topics"]
         other = "/data/ContactChangeEvent"
         command = self.command[:3] + ["--set", "source.topic=" + other]
         subprocess.run(command, env=self.simulator.environment, check=True)
-        with open(self.checkpoint, encoding="utf-8") as file:
-            after = json.load(file)["topics"]
+        after = harness.read_json(self.checkpoint)["topics"]
         for topic, position in before.items():
             if topic != other and after.get(topic) != position:
                 sys.exit("%s: the position of %s was not kept" % (self.name, topic))
 
     def check_report(self):
-        with open(self.report, encoding="utf-8") as file:
-            report = json.load(file)
+        report = harness.read_json(self.report)
         for topic in report["topics"]:
             if topic["delivered"] != topic["exported"] and not self.arguments.kills:
                 sys.exit("%s: delivered and exported differ: %s" % (self.name, topic))

@@ -2,13 +2,9 @@
 
 import hashlib
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
-import time
-import urllib.request
 
 import fault_matrix
 import harness
@@ -31,11 +27,11 @@ def entity(topic):
     return topic.removeprefix("/data/").removesuffix("ChangeEvent")
 
 
-class Cell:
+class Cell(harness.Exporter):
     def __init__(self, arguments, name, simulator, url=None, has_files=True, admin_url=None):
         self.programs, self.name, self.simulator = arguments.programs, name, simulator
         self.work = simulator.work
-        self.environment = dict(simulator.environment)
+        super().__init__(simulator.exporter, self.work + "/cell.json", dict(simulator.environment))
         document = harness.pipeline("cell", TOPICS)
         document["source"]["num_requested"] = WINDOW
         document["commit"] = {"max_events": 20}
@@ -49,44 +45,23 @@ class Cell:
             sink = {"type": "postgres", "name": "db", "url": "${DATABASE_URL}", "schema": self.schema}
             document["sinks"] = document["sinks"] * has_files + [sink]
         self.output = self.work + "/out/cell" if has_files else None
-        self.path, self.errors = self.work + "/cell.json", self.work + "/stderr"
         self.report_path = self.work + "/report.json"
         harness.write_json(self.path, document)
         self.has_table = False
         self.runs = 0
         self.most_kib = 0
 
-    def said(self):
-        with open(self.errors, encoding="utf-8", errors="replace") as file:
-            return file.read()
-
-    def fail(self, *words):
-        sys.exit("%s: %s\n%s" % (self.name, " ".join(str(word) for word in words), self.said()[-2000:]))
-
-    def spawn(self, *options):
+    def start(self, *options):
         self.runs += 1
-        command = [self.simulator.exporter, "run", self.path, "--report", self.report_path, *options]
-        with open(self.errors, "wb") as errors:
-            return subprocess.Popen(
-                command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
+        return self.spawn("run", "--report", self.report_path, *options)
 
-    def end(self, process, code, limit=180):
+    def finish(self, process, code):
         """Waits for the expected end, which the report has to confirm."""
-        deadline = time.monotonic() + limit
-        while True:
-            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.monotonic() > deadline:
-                process.kill()
-                self.fail("not ended after", limit, "s")
-            time.sleep(0.01)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        ended, usage, _ = harness.wait_with_peak(process, 180, self.fail)
         self.most_kib = max(self.most_kib, usage.ru_maxrss)
-        if process.returncode != code:
-            self.fail("exit code", process.returncode, "instead of", code)
-        with open(self.report_path, encoding="utf-8") as file:
-            report = json.load(file)
+        if ended != code:
+            self.fail("exit code", ended, "instead of", code)
+        report = harness.read_json(self.report_path)
         if report["exit_code"] != code:
             self.fail("the report tells exit code", report["exit_code"], "instead of", code)
         if self.environment["SF_CLIENT_SECRET"] in self.said():
@@ -94,22 +69,10 @@ class Cell:
         return report
 
     def run(self, code, *options):
-        return self.end(self.spawn(*options), code)
-
-    def add_fault(self, **fault):
-        request = urllib.request.Request(self.simulator.control + "faults", json.dumps(fault).encode())
-        urllib.request.urlopen(request).read()
-
-    def forget_faults(self):
-        request = urllib.request.Request(self.simulator.control + "faults", method="DELETE")
-        urllib.request.urlopen(request).read()
-
-    def truth(self):
-        with open(self.simulator.truth, encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+        return self.finish(self.start(*options), code)
 
     def published(self):
-        return len(self.truth())
+        return len(self.simulator.published())
 
     def committed(self):
         """Events whose position is stored, by topic."""
@@ -122,19 +85,10 @@ class Cell:
             sql = "SELECT t.key, t.value ->> 'next_ordinal' FROM %s, jsonb_each(topics) AS t"
             return {topic: int(count) for topic, count in postgres.query(self.url, sql % table)}
         try:
-            with open(self.work + "/state/cell.checkpoint.json", encoding="utf-8") as file:
-                return {topic: at["next_ordinal"] for topic, at in json.load(file)["topics"].items()}
+            topics = harness.read_json(self.work + "/state/cell.checkpoint.json")["topics"]
         except FileNotFoundError:
             return {}
-
-    def wait(self, process, is_so, what, limit=60):
-        deadline = time.monotonic() + limit
-        while not is_so():
-            if process.poll() is not None:
-                self.fail("ended with", process.returncode, "before", what)
-            if time.monotonic() > deadline:
-                self.fail("waited in vain:", what)
-            time.sleep(0.02)
+        return {topic: at["next_ordinal"] for topic, at in topics.items()}
 
     def calls(self):
         """Subscriptions, requests for schemas and logins so far, and the simulated time in seconds."""
@@ -216,19 +170,19 @@ class Cell:
             description["times"] = fault_matrix.ALWAYS
         elif fault.method == "Subscribe":
             description["after_events"] = 40
-        self.add_fault(**description)
+        self.simulator.fault(**description)
         before = self.calls()
         code = 0 if kind.passes and not stays else kind.follow if is_following else kind.batch
         goes_on = is_following and (code is None or code == 0)
-        process = self.spawn(*(["--follow"] if is_following else []))
+        process = self.start(*(["--follow"] if is_following else []))
         if goes_on:
             self.follow(process, kind, stays)
         else:
-            self.end(process, code)
+            self.finish(process, code)
         self.check_calls(before, is_following)
         if kind is fault_matrix.KINDS["topic"] and fault.method == "Subscribe" and not is_following:
             self.check_others()
-        self.forget_faults()
+        self.simulator.forget_faults()
         damaged = self.dead_letters() if fault.kind == "letter" else ()
         self.run(0)
         self.run(0)
@@ -241,19 +195,19 @@ class Cell:
         if stays and kind.batch:
             # Equal errors are warned of once, and each attempt is logged.
             self.wait(process, lambda: self.said().count("; retrying in ") >= 3, "three attempts")
-            self.forget_faults()
+            self.simulator.forget_faults()
         elif stays and kind is fault_matrix.KINDS["silent"]:
             # Silence is no error: the stream has to be given up and opened again.
             self.wait(process, lambda: self.calls()["Subscribe"] > len(TOPICS), "another subscription")
-            self.forget_faults()
+            self.simulator.forget_faults()
         self.wait(process, lambda: sum(self.committed().values()) >= self.published(), "all events")
-        self.simulator.post("publish?count=30&topic=" + FIRST)
+        self.simulator.publish(30, FIRST)
         self.wait(process, lambda: sum(self.committed().values()) >= self.published(), "new events")
         process.send_signal(signal.SIGTERM)
-        self.end(process, 0)
+        self.finish(process, 0)
 
     def check_others(self):
-        published = sum(event["topic"] == FIRST for event in self.truth())
+        published = sum(event["topic"] == FIRST for event in self.simulator.published())
         if self.committed().get(FIRST) != published:
             self.fail("of the other topic", self.committed().get(FIRST), "events were exported")
 

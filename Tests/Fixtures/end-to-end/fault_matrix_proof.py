@@ -12,7 +12,6 @@ equal to what was published. Waits are skipped (`pubsub-simulator --clock`).
 cells; exits 1 if any failed, each named on standard error.
 """
 
-import argparse
 import concurrent.futures
 import contextlib
 import itertools
@@ -70,7 +69,7 @@ def undisturbed(arguments, url):
     for store in STORES:
         with cell(arguments, "undisturbed/" + store, store, url) as proof:
             proof.run(0)
-            process = proof.spawn("--follow")
+            process = proof.start("--follow")
             proof.follow(process, fault_matrix.KINDS["harmless"], False)
             proof.compare()
             most[store] = proof.most_kib
@@ -78,15 +77,7 @@ def undisturbed(arguments, url):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--sample", type=int)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=2)
-    arguments = parser.parse_args()
-    arguments.work = os.path.abspath(arguments.work)
+    arguments = harness.arguments(only="", sample=int, seed=1, jobs=2)
     chosen = [found for found in cells() if re.search(arguments.only, found[0])]
     if arguments.sample is not None and arguments.sample < len(chosen):
         chosen = random.Random(arguments.seed).sample(chosen, arguments.sample)

@@ -28,25 +28,25 @@ def unusable(cell, fault, stays, is_following):
     cell.run(0, "--max-events", "40")
     kept = cell.committed()[SECOND]
     before = events(cell, SECOND)
-    cell.add_fault(
+    cell.simulator.fault(
         method="Subscribe", topic=SECOND, times=fault_matrix.ALWAYS if stays else 1, **fault.what)
     options = ["--set", "source.on_invalid_replay=" + fault.kind]
-    process = cell.spawn(*options, *(["--follow"] if is_following else []))
+    process = cell.start(*options, *(["--follow"] if is_following else []))
     if is_following:
         # With `latest`, what is published before the stream is open is not read.
         cell.wait(process, lambda: "epoch=2" in cell.said(), "another epoch")
         cell.wait(process, lambda: cell.simulator.get("stats")["streams"] == 2, "two streams")
         for topic in (FIRST, SECOND):
-            cell.simulator.post("publish?count=30&topic=" + topic)
+            cell.simulator.publish(30, topic)
         expected = {FIRST: len(events(cell, FIRST))}
         expected[SECOND] = len(events(cell, SECOND)) if fault.kind == "earliest" else 30
         cell.wait(process, lambda: cell.committed() == expected, "all events")
         process.send_signal(signal.SIGTERM)
-    report = cell.end(process, 0)
+    report = cell.finish(process, 0)
     holes = [found["topic"] for found in report["attention"] if found["kind"] == "holes"]
     if holes != [SECOND]:
         cell.fail("the report has holes of", holes)
-    cell.forget_faults()
+    cell.simulator.forget_faults()
     cell.run(0)
     later = events(cell, SECOND)[len(before):]
     wanted = {FIRST: set(events(cell, FIRST)), SECOND: set(before[:kept] + later)}
@@ -86,7 +86,7 @@ def check_history(cell, topic, wanted):
 
 def events(cell, topic):
     """IDs of the published events, in their order."""
-    return [event["event_id"] for event in cell.truth() if event["topic"] == topic]
+    return [event["event_id"] for event in cell.simulator.published() if event["topic"] == topic]
 
 
 def database(cell, fault, stays, is_following):
@@ -100,16 +100,16 @@ def database(cell, fault, stays, is_following):
     ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = '%s'" % role
     cell.run(0, "--max-events", "40")
     if is_following:
-        process = cell.spawn("--follow", *DATABASE_TIME)
+        process = cell.start("--follow", *DATABASE_TIME)
         cell.wait(process, lambda: sum(cell.committed().values()) >= cell.published(), "all events")
     postgres.query(admin, begin)
     postgres.query(admin, ended)
     if is_following:
-        cell.simulator.post("publish?count=30&topic=" + FIRST)
+        cell.simulator.publish(30, FIRST)
     else:
-        process = cell.spawn(*DATABASE_TIME)
+        process = cell.start(*DATABASE_TIME)
     if fault.kind == "setting":
-        cell.end(process, fault_matrix.KINDS["setting"].batch)
+        cell.finish(process, fault_matrix.KINDS["setting"].batch)
         postgres.query(admin, end)
     elif not stays or is_following:
         attempts = 3 if stays else 1
@@ -118,9 +118,9 @@ def database(cell, fault, stays, is_following):
         if is_following:
             cell.wait(process, lambda: sum(cell.committed().values()) >= cell.published(), "new events")
             process.send_signal(signal.SIGTERM)
-        cell.end(process, 0)
+        cell.finish(process, 0)
     else:
-        cell.end(process, 69)
+        cell.finish(process, 69)
         postgres.query(admin, end)
     cell.run(0)
     cell.run(0)

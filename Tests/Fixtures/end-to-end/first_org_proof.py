@@ -6,7 +6,6 @@ At the terminal the variables are asked for, and each "Press Enter" is answered 
 transcripts may hold no secret, token or host of the org, no full ID of it and no value of a record.
 """
 
-import argparse
 import json
 import os
 import pty
@@ -60,7 +59,7 @@ def at_terminal(arguments, simulator, directory):
         answer = [value for text, value in answers.items() if text in prompt]
         if "Press Enter" in prompt:
             count = [count for text, count in TURNS.items() if text in prompt]
-            simulator.post("publish?count=%d&topic=%s" % (count[0], TOPIC))
+            simulator.publish(count[0], TOPIC)
             answer = [""]
         if answer:
             answered = len(seen)
@@ -87,8 +86,7 @@ def values(output):
 def check_transcript(directory, simulator, secret, *words):
     if os.path.exists(directory + "/raw.txt"):
         sys.exit("what is not redacted was kept")
-    with open(directory + "/transcript.txt", encoding="utf-8") as file:
-        transcript = file.read()
+    transcript = harness.read_text(directory + "/transcript.txt")
     for word in words:
         if word not in transcript:
             sys.exit("the transcript lacks %r:\n%s" % (word, transcript))
@@ -102,11 +100,7 @@ def check_transcript(directory, simulator, secret, *words):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    arguments = parser.parse_args()
-    arguments.work = os.path.abspath(arguments.work)
+    arguments = harness.arguments()
     arguments.programs = os.path.abspath(arguments.programs)
     os.makedirs(arguments.work, exist_ok=True)
     with harness.Simulator(

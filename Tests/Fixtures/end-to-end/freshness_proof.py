@@ -8,11 +8,9 @@ compared with each other, with the records and with the stage. Repairs are off, 
 Prints one JSON line; exits 1 at the first thing that is wrong.
 """
 
-import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 
@@ -37,14 +35,13 @@ def facts(columns):
     return ", ".join("extract(epoch FROM %s) AS %s" % (name, name) if name in TIMES else name for name in columns)
 
 
-class Proof:
+class Proof(harness.Exporter):
     def __init__(self, arguments, simulator, url):
         self.simulator, self.url = simulator, url
-        self.work = os.path.abspath(arguments.work)
+        self.work = arguments.work
         self.output = self.work + "/out"
-        self.exporter = arguments.programs + "/pubsub-etl"
-        self.environment = dict(simulator.environment, DATABASE_URL=url)
-        self.path = self.work + "/copy.json"
+        super().__init__(
+            arguments.programs + "/pubsub-etl", self.work + "/copy.json", dict(simulator.environment, DATABASE_URL=url))
         document = harness.pipeline("copy", TOPICS)
         document["source"]["snapshot"] = {"mode": "initial", "visibility_wait": "1s"}
         document["sinks"] = [
@@ -54,31 +51,20 @@ class Proof:
         document["checkpoint"]["directory"] = self.work + "/state"
         harness.write_json(self.path, document)
 
-    def start(self, command="run"):
-        return subprocess.Popen(
-            [self.exporter, command, self.path], env=self.environment, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True)
-
-    def run(self, command="run"):
-        process = self.start(command)
-        _, log = process.communicate()
-        if process.returncode:
-            fail(command, "ended with", process.returncode, log)
-
     def files(self, setting="SELECT 1"):
         """The rows of the view of files, by object."""
-        connection = duckdb.connect()
-        with open(self.output + "/_views.sql", encoding="utf-8") as file:
-            connection.execute(file.read())
+        connection = self.connect()
         connection.execute(setting)
         rows = connection.execute("SELECT %s FROM _freshness" % facts(FACTS)).fetchall()
         return {row[0]: dict(zip(FACTS, row)) for row in rows}
 
-    def count_files(self, what, entity):
+    def connect(self):
         connection = duckdb.connect()
-        with open(self.output + "/_views.sql", encoding="utf-8") as file:
-            connection.execute(file.read())
-        return connection.execute('SELECT %s FROM "%s_now"' % (what, entity)).fetchone()[0]
+        connection.execute(harness.read_text(self.output + "/_views.sql"))
+        return connection
+
+    def count_files(self, what, entity):
+        return self.connect().execute('SELECT %s FROM "%s_now"' % (what, entity)).fetchone()[0]
 
     def tables(self, setting="SELECT 1"):
         rows = postgres.query(
@@ -122,16 +108,14 @@ class Proof:
         return files
 
     def kill_in_the_middle(self):
-        process = self.start()
-        deadline = time.time() + 300
-        while time.time() < deadline:
-            if process.poll() is not None:
-                fail("the copy ended before it was killed", process.stderr.read())
-            if self.is_reading():
-                break
-            time.sleep(0.05)
+        # Its jobs are not ready while it lives.
+        self.simulator.fault(
+            method="BulkStatus", status=503, error_code="SERVER_UNAVAILABLE", message="Later.", times=100000)
+        process = self.spawn("run")
+        self.wait(process, self.is_reading, "a copy that can be killed", 300)
         process.kill()
-        process.communicate()
+        process.wait()
+        self.simulator.forget_faults()
         files, tables = self.files(), self.tables()
         if list(files) != OBJECTS:
             fail("views of", list(files))
@@ -150,9 +134,10 @@ class Proof:
 
     def prove(self, arguments):
         self.kill_in_the_middle()
-        self.run()
+        # The lease of the killed run has not expired.
+        self.call("run", "--take-over")
         first = self.expect("fresh", stale=0, partial=0, waiting_for_repair=0)
-        self.run()
+        self.call("run")
         second = self.expect("fresh", stale=0)
         for entity in OBJECTS:
             if second[entity]["complete_through"] <= first[entity]["complete_through"]:
@@ -163,45 +148,39 @@ class Proof:
                            ("tables", self.tables("SET pubsub_etl.late_after = '0 s'"))):
             if {row["state"] for row in rows.values()} != {"late"}:
                 fail(name, "are not late after no time", rows)
-        self.simulator.post("publish?count=%d" % arguments.events)
-        self.run()
+        self.simulator.publish(arguments.events)
+        self.call("run")
         marked = self.expect("stale")
         for entity in OBJECTS:
             if not marked[entity]["stale"]:
                 fail("no gap event for", entity)
-        self.run("snapshot")
+        self.call("snapshot")
         self.expect("fresh", stale=0, waiting_for_repair=0)
         # A view of one object must not depend on the files of another, or on a description.
         shutil.rmtree(self.output + "/Account")
         self.files()
         os.remove(self.output + "/_freshness.ndjson")
         connection = duckdb.connect()
-        with open(self.output + "/_views.sql", encoding="utf-8") as file:
-            try:
-                connection.execute(file.read())
-                fail("a missing file went unnoticed")
-            except duckdb.Error as error:
-                if "_freshness.ndjson" not in str(error):
-                    raise
+        try:
+            connection.execute(harness.read_text(self.output + "/_views.sql"))
+            fail("a missing file went unnoticed")
+        except duckdb.Error as error:
+            if "_freshness.ndjson" not in str(error):
+                raise
         connection.execute('SELECT count(*) FROM "Contact_now"')
         print(json.dumps({"objects": len(OBJECTS), "stale": {name: marked[name]["stale"] for name in OBJECTS}}))
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--existing", type=int, default=1500)
-    parser.add_argument("--events", type=int, default=400)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
+    arguments = harness.arguments(seed=1, existing=1500, events=400)
+    work = arguments.work
     for name in ("state", "out"):
         shutil.rmtree(work + "/" + name, ignore_errors=True)
     with harness.Simulator(
         arguments.programs, work, "--seed", str(arguments.seed), "--events", "0", "--topics", ",".join(TOPICS),
-        "--existing", str(arguments.existing), "--bulk-rate", "150", "--gaps", "0.1", "--overflows", "0", "--wildcards",
-        "0",
+        "--existing", str(arguments.existing), "--gaps", "0.1", "--overflows", "0", "--wildcards",
+        # Topics without an event have a first position with the first keepalive.
+        "0", "--keepalive-interval", "1",
     ) as simulator, postgres.Cluster() as cluster:
         cluster.make_database("warehouse")
         Proof(arguments, simulator, cluster.url("warehouse", user=postgres.ROLE)).prove(arguments)

@@ -1,5 +1,7 @@
-"""The common parts of the proofs: the simulator, the pipeline file, the inventory of files."""
+"""The common parts of the proofs: arguments, waits, the simulator, the exporter and its pipeline file, the inventory
+of files."""
 
+import argparse
 import concurrent.futures
 import hashlib
 import json
@@ -9,11 +11,150 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# For the module `peer`, which tests start from its own directory.
+sys.path.append(os.path.dirname(HERE))
 # A shell lets its background jobs ignore SIGINT, and programs inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def arguments(**options):
+    """Those of a proof: --programs, --work (a directory that is there afterwards), and an option for each keyword.
+    Its value is the default, a type of what has none, or a tuple of all choices, the default first. False makes a
+    flag, a list an option that may be repeated."""
+    parser = argparse.ArgumentParser(
+        description=sys.modules["__main__"].__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    for name, value in options.items():
+        if value is False:
+            kind = {"action": "store_true"}
+        elif isinstance(value, list):
+            kind = {"action": "append", "default": value}
+        elif isinstance(value, tuple):
+            kind = {"choices": value, "default": value[0]}
+        elif callable(value):
+            kind = {"type": value}
+        else:
+            kind = {"default": value, "type": str if value is None else type(value)}
+        parser.add_argument("--" + name.replace("_", "-"), **kind)
+    parsed = parser.parse_args()
+    parsed.programs, parsed.work = os.path.abspath(parsed.programs), os.path.realpath(parsed.work)
+    os.makedirs(parsed.work, exist_ok=True)
+    return parsed
+
+
+def eventually(condition, what, seconds=60, process=None, fail=sys.exit, pause=0.02):
+    """Waits until a condition is true, which may need a file or a database that is not there yet, and returns what
+    it gave. Fails after so many seconds, and when the process ends before; without `what`, returns None then."""
+    deadline = time.monotonic() + seconds
+    while True:
+        # A process that ends may be what makes the condition true.
+        ended = process is not None and process.poll() is not None
+        asked = time.monotonic()
+        try:
+            found = condition()
+        except (subprocess.CalledProcessError, FileNotFoundError):
+            found = None
+        if found:
+            return found
+        if ended and not what:
+            return None
+        if ended:
+            fail("ended with %d before: %s" % (process.returncode, what))
+        now = time.monotonic()
+        if now > deadline:
+            if process is not None:
+                process.kill()
+            fail("did not come about in %g s: %s" % (seconds, what))
+        # A condition that starts programs leaves time to what it waits for.
+        time.sleep(max(pause, 2 * (now - asked)))
+
+
+def wait_for_end(process, what="a run", seconds=120, fail=sys.exit):
+    """The exit code of a process that has to end."""
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        fail("%s has not ended after %g s" % (what, seconds))
+
+
+def send_twice(process, *numbers):
+    """Sends two signals, the second when the first is taken: it would be lost while one of its kind is pending."""
+    process.send_signal(numbers[0])
+
+    def is_taken():
+        status = read_text("/proc/%d/status" % process.pid)
+        return not any(int(mask, 16) for mask in re.findall(r"^S(?:ig|hd)Pnd:\s*(\w+)", status, re.M))
+
+    eventually(lambda: process.poll() is not None or is_taken(), "a signal is taken", pause=0)
+    process.send_signal(numbers[-1])
+
+
+def peak_kib(pid):
+    """The most memory a process has held so far, 0 when it has ended. `ru_maxrss` would count this
+    process too, which every child is for a moment."""
+    try:
+        found = re.search(r"^VmHWM:\s*(\d+)", read_text("/proc/%d/status" % pid), re.M)
+    except (FileNotFoundError, ProcessLookupError):
+        found = None
+    return int(found[1]) if found else 0
+
+
+def wait_with_peak(process, seconds, fail=sys.exit):
+    """The exit code, the use of resources and the most memory in KiB of a process that has to end."""
+    peak = 0
+
+    def is_over():
+        nonlocal peak
+        peak = max(peak, peak_kib(process.pid))
+        found, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if not found:
+            return None
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return process.returncode, usage, peak
+
+    def give_up(message):
+        process.kill()
+        process.wait()
+        fail(message)
+
+    return eventually(is_over, "the end of a run", seconds, fail=give_up, pause=0.01)
+
+
+def ends_within(process, seconds):
+    """Whether a process ends before so many seconds have passed: for proofs that need a random moment of a run."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def read_text(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def read_lines(path):
+    """Documents of a file that has one in each line."""
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def read_environment(path):
+    """The variables that a file for shells exports, and those of this process."""
+    return {**os.environ, **dict(re.findall(r"^export (\w+)='(.*)'$", read_text(path), re.M))}
 
 
 class ControlSecrets(urllib.request.BaseHandler):
@@ -29,6 +170,15 @@ class ControlSecrets(urllib.request.BaseHandler):
 
 
 urllib.request.install_opener(urllib.request.build_opener(ControlSecrets))
+
+
+def start_service(script, *options):
+    """A service in Python, as a process that says when it is ready."""
+    process = subprocess.Popen(
+        [sys.executable, "%s/%s" % (HERE, script), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    if process.stdout.readline() != b"ready\n":
+        sys.exit("%s did not become ready" % script)
+    return process
 
 
 class Simulator:
@@ -51,9 +201,7 @@ class Simulator:
         self.process = subprocess.Popen(command + list(options), stdout=subprocess.PIPE)
         if not self.process.stdout.readline().startswith(b"ready"):
             sys.exit("the simulator did not become ready")
-        with open(path, encoding="utf-8") as file:
-            self.environment = dict(os.environ)
-            self.environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
+        self.environment = read_environment(path)
         self.control = self.environment["SIMULATOR_CONTROL_URL"] + "/control/"
         self.control_secret = self.environment["SIMULATOR_CONTROL_SECRET"]
         ControlSecrets.secrets[self.control] = self.control_secret
@@ -65,13 +213,34 @@ class Simulator:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
 
-    def post(self, request, document=None):
+    def post(self, request, document=None, method="POST"):
         body = None if document is None else json.dumps(document).encode()
-        urllib.request.urlopen(urllib.request.Request(self.control + request, body, method="POST")).read()
+        urllib.request.urlopen(urllib.request.Request(self.control + request, body, method=method)).read()
 
     def get(self, request):
         with urllib.request.urlopen(self.control + request) as answer:
             return json.load(answer)
+
+    def publish(self, count, *topics):
+        """So many events of each topic, or of all topics together if none is named."""
+        for topic in topics:
+            self.post("publish?count=%d&topic=%s" % (count, topic))
+        if not topics:
+            self.post("publish?count=%d" % count)
+
+    def advance(self, time):
+        """Moves the org's clock: for whatever waits until something is old, without a wait."""
+        self.post("clock?advance=" + time)
+
+    def fault(self, **fault):
+        self.post("faults", fault)
+
+    def forget_faults(self):
+        self.post("faults", method="DELETE")
+
+    def published(self, topics=None):
+        """The events of the topics, or of all, as the truth has them."""
+        return [line for line in read_lines(self.truth) if topics is None or line["topic"] in topics]
 
     def write_state(self, path):
         """Writes what the org holds into a file."""
@@ -79,6 +248,60 @@ class Simulator:
         with urllib.request.urlopen(
             urllib.request.Request(self.control + "state", data=name, method="POST")) as answer:
             shutil.copyfile(json.load(answer)["path"], path)
+
+
+class Exporter:
+    """The program with one pipeline file. What it says goes into a file, so that no pipe can be full."""
+
+    def __init__(self, program, path, environment, errors=None):
+        self.program, self.path, self.environment = program, path, environment
+        self.errors = errors or path + ".stderr"
+
+    def command(self, *words):
+        """The path of the pipeline file stands after the one or two words of the command."""
+        place = 2 if words[0] in ("checkpoint", "dead-letters") else 1
+        return [self.program, *words[:place], self.path, *words[place:]]
+
+    def spawn(self, *words, **options):
+        """A process that runs. Give `stdout` to read what it prints."""
+        options = {"env": self.environment, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **options}
+        with open(self.errors, "wb") as errors:
+            return subprocess.Popen(self.command(*words), stderr=errors, **options)
+
+    def call(self, *words, codes=(0,), timeout=300, **options):
+        """What a command printed on both streams; it has to end with one of the codes."""
+        options = {"env": self.environment, "stdin": subprocess.DEVNULL, **options}
+        done = subprocess.run(self.command(*words), capture_output=True, timeout=timeout, **options)
+        # Every character as it was.
+        done.stdout, done.stderr = (
+            text.decode("utf-8", "surrogateescape") for text in (done.stdout, done.stderr))
+        if codes is not None and done.returncode not in codes:
+            self.fail(words, "ended with", done.returncode, done.stdout[-3000:], done.stderr[-4000:])
+        return done
+
+    def end(self, process, codes=(0,), seconds=120):
+        """Waits for a spawned process, which has to end with one of the codes; returns how long that took."""
+        began = time.monotonic()
+        code = wait_for_end(process, seconds=seconds, fail=self.fail)
+        if code not in codes:
+            self.fail("a run ended with", code, "and not with", *codes)
+        return round(time.monotonic() - began, 1)
+
+    def wait(self, process, condition, what, seconds=90):
+        return eventually(condition, what, seconds, process, self.fail)
+
+    def said(self):
+        """What the latest spawned process has said so far."""
+        return read_text(self.errors)
+
+    def says(self, *words):
+        for word in words:
+            if word not in self.said():
+                self.fail("does not say", repr(word))
+
+    def fail(self, *words):
+        said = "\n" + self.said()[-3000:] if os.path.exists(self.errors) else ""
+        sys.exit("%s: %s%s" % (self.path, " ".join(str(word) for word in words), said))
 
 
 def pipeline(name, topics):
@@ -123,6 +346,19 @@ def side_by_side(count, functions):
             return [call.result() for call in calls]
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def prove_side_by_side(count, functions):
+    """Runs proofs, so many at a time; prints a JSON line for each, and ends with 1 if one of them has failed."""
+    failed = False
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        for future in concurrent.futures.as_completed([pool.submit(function) for function in functions]):
+            try:
+                print(json.dumps(future.result()), flush=True)
+            except SystemExit as problem:
+                print(problem, file=sys.stderr, flush=True)
+                failed = True
+    sys.exit(1 if failed else 0)
 
 
 def data_files(output):

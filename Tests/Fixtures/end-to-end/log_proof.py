@@ -9,13 +9,8 @@ that belongs to it. No line, report, output of `status`, `verify`, `check` or `d
 record has, a token or a secret. Prints one JSON line; exits 1 at the first difference.
 """
 
-import argparse
 import json
-import os
 import re
-import subprocess
-import sys
-import urllib.request
 
 import harness
 import postgres
@@ -62,15 +57,14 @@ FAULTS = [
 SHORTEST = 9
 
 
-class Proof:
+class Proof(harness.Exporter):
     def __init__(self, arguments, simulator, url):
         self.arguments, self.simulator, self.url = arguments, simulator, url
-        self.environment = dict(simulator.environment, DATABASE_URL=url)
+        super().__init__(
+            arguments.programs + "/pubsub-etl", arguments.work + "/logs.json",
+            dict(simulator.environment, DATABASE_URL=url))
         self.texts = []  # what was said: (where, text)
         self.lines = []
-
-    def fail(self, *words):
-        sys.exit("not so: " + " ".join(str(word) for word in words))
 
     def write(self):
         document = harness.pipeline("logs", [TOPIC])
@@ -78,25 +72,18 @@ class Proof:
         document["repair"] = {"mode": "auto"}
         document["dead_letter"] = {"max": 100000}
         document["sinks"].append({"type": "postgres", "name": "db", "url": "${DATABASE_URL}"})
-        self.path = self.arguments.work + "/logs.json"
         harness.write_json(self.path, document)
 
     def call(self, *words, codes=(0,)):
-        done = subprocess.run(
-            [self.arguments.programs + "/pubsub-etl", words[0], *([words[1]] if words[0] == "dead-letters" else []),
-             self.path, *words[2 if words[0] == "dead-letters" else 1:]],
-            env=self.environment, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+        done = super().call(*words, codes=codes)
         self.texts += [("%s, standard output" % (words,), done.stdout), ("%s, log" % (words,), done.stderr)]
-        if done.returncode not in codes:
-            self.fail(words, "ended with", done.returncode, done.stdout[-2000:], done.stderr[-4000:])
         return done
 
     def run(self, form, codes):
         report = self.arguments.work + "/report.json"
         done = self.call(
             "run", "--log-level", "trace", "--log-format", form, "--report", report, codes=codes)
-        with open(report, encoding="utf-8") as file:
-            self.texts.append(("report", file.read()))
+        self.texts.append(("report", harness.read_text(report)))
         for text in done.stderr.splitlines():
             if form == "json":
                 self.lines.append(json.loads(text))
@@ -115,14 +102,13 @@ class Proof:
     def prove(self):
         self.write()
         for fault in FAULTS:
-            body = json.dumps(fault).encode()
-            urllib.request.urlopen(urllib.request.Request(self.simulator.control + "faults", body)).read()
+            self.simulator.fault(**fault)
         self.run("json", (0, 75))
         self.run("json", (0, 75))
         self.refuse_rows()
-        self.simulator.post("publish?count=300")
+        self.simulator.publish(300)
         for form in ("json", "text", "journald"):
-            self.simulator.post("publish?count=60")
+            self.simulator.publish(60)
             self.run(form, (0, 65, 75))
         for words in [
             ("check", "--connect"), ("status",), ("status", "--json"), ("verify", "--full", "--json"),
@@ -170,11 +156,7 @@ class Proof:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    arguments = parser.parse_args()
-    os.makedirs(arguments.work, exist_ok=True)
+    arguments = harness.arguments()
     with postgres.Cluster() as cluster:
         url = cluster.make_database("logs")
         with harness.Simulator(

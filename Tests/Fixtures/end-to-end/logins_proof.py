@@ -12,19 +12,16 @@ secret. A hanging CLI ends with a run that is killed.
 Prints one JSON line; exits 1 on any difference.
 """
 
-import argparse
-import http.server
 import json
 import os
 import select
 import signal
 import stat
 import subprocess
-import sys
 import threading
-import urllib.request
 
-import harness
+import harness  # and where the module `peer` is
+import peer
 
 ERRORS = 4  # of each stream
 TOPICS = ["/data/OpportunityChangeEvent", "/data/AccountChangeEvent"]
@@ -52,12 +49,8 @@ print(json.dumps({"status": 0, "result": result, "warnings": []}))
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments()
+    work = arguments.work
     key = work + "/key.pem"
     subprocess.run(["openssl", "genpkey", "-quiet", "-algorithm", "RSA", "-out", key], check=True)
     os.chmod(key, 0o600)
@@ -70,13 +63,12 @@ def main():
     print(json.dumps(result))
 
 
-class Proof:
+class Proof(harness.Exporter):
     def __init__(self, programs, work, name, key):
         self.programs, self.name, self.key = programs, name, key
         self.work = work + "/" + name
         os.makedirs(self.work)
         self.certificate = work + "/key.crt"
-        self.errors = self.work + "/stderr"
         self.token = self.work + "/refresh-token"
 
     def auth(self):
@@ -89,18 +81,6 @@ class Proof:
             return dict(
                 login, client_secret="${SF_CLIENT_SECRET}", refresh_token_file=self.token)
         return {"type": "sf_cli", "target_org": "prod", "program": self.work + "/sf"}
-
-    def run(self, simulator, *options):
-        command = [self.programs + "/pubsub-etl", "run", self.path, *options]
-        with open(self.errors, "wb") as errors:
-            return subprocess.Popen(command, env=simulator.environment, stderr=errors)
-
-    def said(self):
-        with open(self.errors, encoding="utf-8", errors="replace") as file:
-            return file.read()
-
-    def fail(self, message):
-        sys.exit("%s: %s: %s" % (self.name, message, self.said()[-3000:]))
 
     def prove(self):
         with harness.Simulator(
@@ -117,30 +97,24 @@ class Proof:
             os.chmod(self.work + "/sf", 0o700)
             document = harness.pipeline(self.name, TOPICS)
             document["source"]["org"]["auth"] = self.auth()
-            self.path = self.work + "/pipeline.json"
+            super().__init__(self.programs + "/pubsub-etl", self.work + "/pipeline.json", simulator.environment)
             harness.write_json(self.path, document)
             return self.with_simulator(simulator)
 
     def with_simulator(self, simulator):
         for topic in TOPICS:
-            self.fault(
-                simulator, method="Subscribe", topic=topic, status=16, times=ERRORS, after_events=100,
+            simulator.fault(
+                method="Subscribe", topic=topic, status=16, times=ERRORS, after_events=100,
                 error_code="sfdc.platform.eventbus.grpc.service.auth.error",
                 message="An authentication exception occurred.")
-        with_total = self.run(simulator, "--follow")
-        total = 0
-        while total < 2700:
-            stats = simulator.get("stats")
-            total = stats["published"]
-            if with_total.poll() is not None:
-                self.fail("the run ended with %d" % with_total.returncode)
-        with_total.send_signal(15)
-        if with_total.wait(60):
-            self.fail("the run ended with %d" % with_total.returncode)
+        with_total = self.spawn("run", "--follow")
+        total = self.wait(
+            with_total, lambda: simulator.get("stats")["published"] >= 2700 and simulator.get("stats")["published"],
+            "the publishing of all events")
+        with_total.send_signal(signal.SIGTERM)
+        self.end(with_total, seconds=60)
         renewals = self.said().count("token renewed")
-        last = self.run(simulator)
-        if last.wait(120):
-            self.fail("the last run ended with %d" % last.returncode)
+        self.end(self.spawn("run"))
         stats = simulator.get("stats")
         counts = harness.compare(simulator, self.work + "/out/" + self.name, TOPICS)
         # One is the token in the environment, and one the last run's. Streams share the others, so there
@@ -155,12 +129,12 @@ class Proof:
             with open(self.token, encoding="ascii") as file:
                 if mode != 0o600 or not file.read().endswith(".rotated\n"):
                     self.fail("the token's file has mode %o" % mode)
-        self.check(simulator)
+        self.check()
         if self.name == "refresh_token":
             for number in (signal.SIGINT, signal.SIGTERM):
                 self.interrupt_renewal(simulator, number)
         if self.name == "sf_cli":
-            self.orphans(simulator)
+            self.orphans()
         self.refuse(simulator)
         return {"events": total, "renewals": renewals, "logins": logins, "compared": counts}
 
@@ -171,33 +145,22 @@ class Proof:
         with open(self.token, encoding="ascii") as file:
             old = file.read().strip()
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def log_message(self, *arguments):
-                pass
-
+        class Handler(peer.Handler):
             def do_POST(self):
-                self.rfile.read(int(self.headers["Content-Length"]))
+                self.body()
                 asked.set()
                 may_answer.wait(30)
-                body = json.dumps({"access_token": "001Dp00000JJkkH!x", "refresh_token": "quietquiet.replaced"})
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(body.encode())
+                self.answer({"access_token": "001Dp00000JJkkH!x", "refresh_token": "quietquiet.replaced"})
 
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            environment = dict(
-                simulator.environment, SF_LOGIN_URL="http://127.0.0.1:%d" % server.server_address[1])
-            check = subprocess.Popen(
-                [self.programs + "/pubsub-etl", "check", "--connect", self.path], env=environment,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            if not asked.wait(30):
-                self.fail("no login")
-            check.send_signal(number)
-            may_answer.set()
-            if check.wait(30) != -number:
-                self.fail("the check ended with %d" % check.returncode)
-            server.shutdown()
+        server = peer.serve_http(Handler)
+        environment = dict(simulator.environment, SF_LOGIN_URL="http://127.0.0.1:%d" % server.server_port)
+        check = self.spawn("check", "--connect", env=environment)
+        if not asked.wait(30):
+            self.fail("no login")
+        check.send_signal(number)
+        may_answer.set()
+        self.end(check, (-number,), 30)
+        server.shutdown()
         with open(self.token, "r+", encoding="ascii") as file:
             if file.read() != "quietquiet.replaced\n":
                 self.fail("the new refresh token is lost")
@@ -205,7 +168,7 @@ class Proof:
             file.truncate()
             file.write(old + "\n")
 
-    def orphans(self, simulator):
+    def orphans(self):
         """The CLI hangs, and the run ends: the CLI ends with it, and so does what it has started."""
         fifo, program = self.work + "/started", self.work + "/sf"
         with open(program, encoding="ascii") as file:
@@ -214,7 +177,7 @@ class Proof:
         with open(program, "w", encoding="ascii") as file:
             file.write("#!/bin/sh\ntrap '' TERM HUP INT\nsleep 1000 &\necho $$ $! > '%s'\nwait\n" % fifo)
         for number in (signal.SIGKILL, signal.SIGTERM):
-            run = self.run(simulator)
+            run = self.spawn("run")
             with open(fifo, encoding="ascii") as file:
                 watched = [os.pidfd_open(int(word)) for word in file.read().split()]
             run.send_signal(number)
@@ -227,19 +190,10 @@ class Proof:
         with open(program, "w", encoding="ascii") as file:
             file.write(text)
 
-    def check(self, simulator):
-        command = [self.programs + "/pubsub-etl", "check", "--connect", self.path]
-        checked = subprocess.run(
-            command, env=simulator.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            check=False)
-        said = checked.stdout.decode()
-        if checked.returncode or "rights: attention: the user has Modify All Data, which" not in said:
-            sys.exit("check: %d %s %s" % (checked.returncode, said, checked.stderr.decode()))
-
-    def fault(self, simulator, **fault):
-        urllib.request.urlopen(
-            urllib.request.Request(
-                simulator.control + "faults", json.dumps(fault).encode(), method="POST")).read()
+    def check(self):
+        said = self.call("check", "--connect").stdout
+        if "rights: attention: the user has Modify All Data, which" not in said:
+            self.fail("check says", said)
 
     def refuse(self, simulator):
         """The service refuses every token, and then every login."""
@@ -248,12 +202,11 @@ class Proof:
             ("Login", 400, "invalid_grant", "user is on holiday and inactive"),
         ):
             before = simulator.get("stats")["logins"]
-            self.fault(
-                simulator, method=method, status=status, error_code=code, message=words, times=1000)
-            ended = self.run(simulator).wait(120)
+            simulator.fault(
+                method=method, status=status, error_code=code, message=words, times=1000)
+            ended = harness.wait_for_end(self.spawn("run"))
             logins = simulator.get("stats")["logins"] - before
-            urllib.request.urlopen(
-                urllib.request.Request(simulator.control + "faults", method="DELETE")).read()
+            simulator.forget_faults()
             said = self.said()
             secrets = [word for word in ("quietquiet", "simulator-secret", "!") if word in said]
             if ended != 77 or words not in said or secrets or logins > 6:

@@ -25,16 +25,12 @@ exactly once in the output, and the service's position is the one that the progr
 Prints a JSON line for each part; exits 1 on any difference.
 """
 
-import argparse
 import contextlib
 import json
 import os
 import random
 import signal
 import shutil
-import subprocess
-import sys
-import time
 
 import harness
 import postgres
@@ -44,14 +40,7 @@ NAME = "Nightly_Export"
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--sink", default="files", choices=["files", "postgres"])
-    parser.add_argument("--kills", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only")
-    arguments = parser.parse_args()
+    arguments = harness.arguments(sink=("files", "postgres"), kills=4, seed=1, only=None)
     with postgres.Cluster() if arguments.sink == "postgres" else contextlib.nullcontext() as cluster:
         parts = (batch, behind, lost, ahead, unset, refused, delayed, active, following, kills, held, quiet, stalled, record)
         for part in parts:
@@ -64,10 +53,10 @@ def main():
                 print(json.dumps(dict(part=part.__name__, **part(run))), flush=True)
 
 
-class Part:
+class Part(harness.Exporter):
     def __init__(self, arguments, name, cluster, options):
         self.arguments, self.name, self.cluster = arguments, name, cluster
-        self.work = "%s/%s" % (os.path.abspath(arguments.work), name)
+        self.work = "%s/%s" % (arguments.work, name)
         os.makedirs(self.work)
         self.simulator = harness.Simulator(
             arguments.programs, self.work, "--events", "400", "--seed", str(arguments.seed), "--topics", TOPIC,
@@ -84,7 +73,8 @@ class Part:
             self.document["sinks"] = [
                 {"type": "postgres", "name": "db", "url": "${DATABASE_URL}", "schema": "sf", "mode": "both"}
             ]
-        self.path = "%s/%s.json" % (self.work, name)
+        super().__init__(
+            self.simulator.exporter, "%s/%s.json" % (self.work, name), self.simulator.environment)
         self.write()
 
     def __enter__(self):
@@ -94,36 +84,24 @@ class Part:
     def __exit__(self, *fault):
         self.simulator.__exit__(*fault)
 
-    def fail(self, *words):
-        sys.exit("%s: %s" % (self.name, " ".join(str(word) for word in words)))
-
     def write(self):
         harness.write_json(self.path, self.document)
 
-    def spawn(self, *options, command="run"):
-        line = [self.simulator.exporter, command, self.path]
-        if command == "run" and "--dry-run" not in options:
-            line += ["--report", self.report_path]
-        return subprocess.Popen(
-            line + list(options), env=self.simulator.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True)
+    def follow(self, *options):
+        return self.spawn("run", "--report", self.report_path, "--follow", *options)
 
     def run(self, code=0, *options):
-        return self.end(self.spawn(*options), code)
+        """What a run says."""
+        report = [] if "--dry-run" in options else ["--report", self.report_path]
+        done = self.call("run", *report, *options, codes=(code,), timeout=120)
+        return done.stdout + done.stderr
 
-    def end(self, process, code, seconds=120):
-        try:
-            output, errors = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            self.fail("a run did not end:", process.communicate()[1])
-        if process.returncode != code:
-            self.fail("exit code %d, expected %d:" % (process.returncode, code), output, errors)
-        return output + errors
+    def stop(self, process):
+        process.send_signal(signal.SIGTERM)
+        self.end(process)
 
     def report(self):
-        with open(self.report_path, encoding="utf-8") as file:
-            return json.load(file)
+        return harness.read_json(self.report_path)
 
     def managed(self):
         return self.simulator.get("managed")[NAME]
@@ -132,21 +110,10 @@ class Part:
         self.simulator.post("managed?name=%s&%s" % (NAME, query))
 
     def publish(self, count):
-        self.simulator.post("publish?count=%d&topic=%s" % (count, TOPIC))
+        self.simulator.publish(count, TOPIC)
 
     def status(self):
-        done = subprocess.run(
-            [self.simulator.exporter, "status", self.path, "--json"],
-            env=self.simulator.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-        return json.loads(done.stdout)
-
-    def wait(self, process, condition, what, seconds=60):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            if process.poll() is not None or time.monotonic() > deadline:
-                process.kill()
-                self.fail(what, "did not come about:", process.communicate()[1])
-            time.sleep(0.05)
+        return json.loads(self.call("status", "--json", codes=None).stdout)
 
     def total(self):
         return self.simulator.get("stats")["topics"][TOPIC]["events"]
@@ -158,7 +125,8 @@ class Part:
 
     def ask(self, code, words):
         """check --connect, which takes no subscription."""
-        output = self.end(self.spawn("--connect", command="check"), code)
+        done = self.call("check", "--connect", codes=(code,))
+        output = done.stdout + done.stderr
         if words not in output:
             self.fail("check --connect does not say '%s':" % words, output)
 
@@ -302,7 +270,7 @@ def delayed(part):
 
 def active(part):
     part.run()
-    follower = part.spawn("--follow")
+    follower = part.follow()
     part.wait(follower, lambda: part.managed()["active"], "a following run")
     # Another pipeline, in another state directory.
     path, other = part.path, dict(part.document, name="other", checkpoint={"type": "file", "directory": "state2"})
@@ -319,8 +287,7 @@ def active(part):
         part.fail("a dry run committed")
     part.publish(100)
     part.wait(follower, lambda: part.exported() == part.total(), "the export of 500 events")
-    follower.send_signal(signal.SIGTERM)
-    part.end(follower, 0)
+    part.stop(follower)
     found = part.check()
     part.run()
     part.check()
@@ -336,7 +303,7 @@ def following(part):
         for what, events in (("service.auth.error", 450), ("service.unavailable", 60), ("no_trailers", 70))
     ]
     part.simulator.post("faults", faults)
-    follower = part.spawn("--follow")
+    follower = part.follow()
     part.wait(follower, lambda: part.exported() == 400, "the export of 400 events")
     for count in (100, 100, 100):
         part.simulator.post("schemas")
@@ -344,8 +311,7 @@ def following(part):
         part.wait(follower, lambda: part.exported() == part.total(), "the export of what is new")
     if part.simulator.get("stats")["faults"]:
         part.fail("faults that did not happen:", part.simulator.get("stats"))
-    follower.send_signal(signal.SIGTERM)
-    part.end(follower, 0)
+    part.stop(follower)
     if part.report()["retries"]["count"] < 3:
         part.fail("streams that did not break:", part.report()["retries"])
     return part.check()
@@ -356,26 +322,28 @@ def kills(part):
     part.document["commit"] = {"max_events": 7, "max_delay": "50ms"}
     part.write()
     killed = 0
+    # The lease of a killed run has not expired.
+    takes_over = ["--take-over"] if part.cluster else []
     for _ in range(part.arguments.kills):
-        run = part.spawn("--follow")
-        time.sleep(chance.uniform(0.2, 1.5))
+        run = part.follow(*takes_over)
+        # At a random moment.
+        harness.ends_within(run, chance.uniform(0.2, 1.5))
         run.kill()
-        run.communicate()
+        run.wait()
         killed += 1
         # The service keeps the subscription for a client that it has lost.
-        part.simulator.post("clock?advance=16m")
+        part.simulator.advance("16m")
         part.publish(chance.randrange(50, 300))
-    part.run()
-    part.report()
+    part.run(0, *takes_over)
     return dict(part.check(), kills=killed)
 
 
 def held(part):
     part.run()
-    follower = part.spawn("--follow")
+    follower = part.follow()
     part.wait(follower, lambda: part.managed()["active"], "a following run")
     follower.kill()
-    follower.communicate()
+    follower.wait()
     part.publish(100)
     part.document["retry"] = {"give_up_after": "5m"}
     part.write()

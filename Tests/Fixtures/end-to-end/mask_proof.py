@@ -11,7 +11,6 @@ opened with another key, and are retried with their own, or with it as an old on
 at the first difference.
 """
 
-import argparse
 import glob
 import hashlib
 import hmac
@@ -97,7 +96,7 @@ class Proof:
         constraint = "ALTER TABLE salesforce.contact_history "
         postgres.query(
             self.url, constraint + "ADD CONSTRAINT odd CHECK (_ordinal % 3 <> 1 OR _change_type = 'SNAPSHOT') NOT VALID")
-        self.simulator.post("publish?count=300")
+        self.simulator.publish(300)
         self.run()
         listed = json.loads(self.call(["dead-letters", "list", "--json"]).stdout)
         if listed["waiting"] < 20:
@@ -222,11 +221,7 @@ class Proof:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    arguments = parser.parse_args()
-    os.makedirs(arguments.work, exist_ok=True)
+    arguments = harness.arguments()
     with postgres.Cluster() as cluster:
         url = cluster.make_database("masked")
         with harness.Simulator(

@@ -14,14 +14,10 @@ values nevertheless. Then:
 Prints one JSON line of counts; exits 1 at the first difference.
 """
 
-import argparse
 import collections
 import json
-import os
 import shutil
-import subprocess
 import sys
-import time
 
 import compare_files
 import harness
@@ -31,25 +27,16 @@ TOPIC, ENTITY = "/data/AccountChangeEvent", "Account"
 VISIBILITY_WAIT = 0.2
 
 
-class Proof:
+class Proof(harness.Exporter):
     def __init__(self, arguments, work, simulator):
-        self.programs, self.work, self.simulator = arguments.programs, work, simulator
+        super().__init__(arguments.programs + "/pubsub-etl", work + "/pipeline.json", simulator.environment)
+        self.work, self.simulator = work, simulator
         document = harness.pipeline("copy", [TOPIC])
         document["source"]["snapshot"] = {
             "mode": "initial", "visibility_wait": "%dms" % (VISIBILITY_WAIT * 1000)}
         self.output = work + "/out/copy"
-        self.pipeline_file = work + "/pipeline.json"
-        harness.write_json(self.pipeline_file, document)
+        harness.write_json(self.path, document)
         self.counts = collections.Counter()
-
-    def command(self, *arguments, code=0):
-        done = subprocess.run(
-            [self.programs + "/pubsub-etl", arguments[0], self.pipeline_file, *arguments[1:]],
-            env=self.simulator.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if done.returncode != code:
-            sys.exit("%s ended with %d: %s%s" % (
-                arguments, done.returncode, done.stdout.decode()[-3000:], done.stderr.decode()[-3000:]))
-        return done.stdout.decode()
 
     def change(self, change, name, *kind):
         self.simulator.post("&".join(
@@ -69,10 +56,10 @@ class Proof:
 
     def incomplete(self, moment):
         """The columns that `status` and `verify` name; both have to name the same."""
-        report = json.loads(self.command("status", "--json"))
+        report = json.loads(self.call("status", "--json").stdout)
         (copy,) = report["sinks"][0]["snapshots"]
         named = set(copy["newer_columns"]) | set(copy["unread_columns"])
-        text = self.command("status")
+        text = self.call("status").stdout
         for name in named:
             if name not in text or "pubsub-etl snapshot" not in text:
                 sys.exit("%s: status does not name %s and the remedy: %s" % (moment, name, text))
@@ -82,10 +69,10 @@ class Proof:
 
     def verify(self, moment, *names):
         """Verifies all values; the columns are missing in some records."""
-        # Until changes are old enough to be judged.
-        time.sleep(VISIBILITY_WAIT * 10 + 1)
-        self.command("run")
-        report = json.loads(self.command("verify", "--full", "--json", code=75 if names else 0))
+        # Now changes are old enough to be judged.
+        self.simulator.advance("%dms" % (VISIBILITY_WAIT * 10000 + 2000))
+        self.call("run")
+        report = json.loads(self.call("verify", "--full", "--json", codes=(75 if names else 0,)).stdout)
         (table,) = report["tables"]
         if report["verdict"] != ("incomplete" if names else "equal"):
             sys.exit("%s: verify says %s" % (moment, report["verdict"]))
@@ -99,23 +86,23 @@ class Proof:
 
     def prove(self):
         self.change("add", "Early__c", "checkbox")
-        self.command("run")
+        self.call("run")
         self.compare("a field from before the first run")
         self.verify("a field from before the first run")
         self.change("add", "Late__c", "checkbox")
-        self.simulator.post("publish?count=20&topic=" + TOPIC)
-        self.command("run")
+        self.simulator.publish(20, TOPIC)
+        self.call("run")
         self.compare("a later field", "Late__c")
         self.verify("a later field", "Late__c")
         if self.incomplete("a later field") != {"Late__c"}:
             sys.exit("status does not name the later field")
         self.change("hide", "Late__c")
-        self.command("snapshot")
+        self.call("snapshot")
         self.change("show", "Late__c")
         self.verify("a field that could not be seen", "Late__c")
         if self.incomplete("a field that could not be seen") != {"Late__c"}:
             sys.exit("status does not name the field that could not be seen")
-        self.command("snapshot")
+        self.call("snapshot")
         self.compare("all fields are read")
         self.verify("all fields are read")
         if self.incomplete("all fields are read"):
@@ -124,15 +111,8 @@ class Proof:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--events", type=int, default=200)
-    parser.add_argument("--existing", type=int, default=50)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(seed=1, events=200, existing=50)
+    work = arguments.work
     for name in ("state", "out"):
         shutil.rmtree("%s/%s" % (work, name), ignore_errors=True)
     with harness.Simulator(

@@ -14,7 +14,6 @@ written; accept-org; the new epoch equals the truth. Prints one JSON line; exits
 wrong.
 """
 
-import argparse
 import glob
 import hashlib
 import json
@@ -41,7 +40,7 @@ def lines_of(path):
 class Proof:
     def __init__(self, arguments):
         self.programs = arguments.programs
-        self.work = os.path.abspath(arguments.work)
+        self.work = arguments.work
         self.shim = self.work + "/fault_shim.so"
         subprocess.run(
             [shutil.which("cc") or "clang", "-O1", "-shared", "-fPIC", "-o", self.shim,
@@ -110,8 +109,7 @@ class Proof:
             line for line in events if line["_change_type"] == "SNAPSHOT"]
 
     def truth(self, simulator):
-        with open(simulator.truth, encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+        return harness.read_lines(simulator.truth)
 
     def main(self):
         with postgres.Cluster() as cluster:
@@ -237,11 +235,10 @@ class Proof:
         self.verify(new, path)
         self.figures.update({"events of the new org": len(truth), "records read": len(records)})
         # A second run has nothing to stop for, and reads no record again.
-        new.post("publish?count=10")
+        new.publish(10)
         self.call(new, 0, "run", path)
         # A sink of its own has the new org alone.
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+        document = harness.read_json(path)
         document["sinks"][1].update(name="clean", schema="clean", start="now")
         harness.write_json(path, document)
         self.call(new, 0, "run", path)
@@ -293,10 +290,7 @@ class Proof:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    print(json.dumps(Proof(parser.parse_args()).main()))
+    print(json.dumps(Proof(harness.arguments()).main()))
 
 
 if __name__ == "__main__":

@@ -11,19 +11,16 @@ allowance it refuses every event.
 
 import argparse
 import io
-import json
-import os
 import random
-import sys
 import threading
-from concurrent import futures
 
 import fastavro
 import grpc
 
+import harness
 from other_messages import Encoder, read
 from other_schemas import Schema, order
-from other_service import Failure, Service, serve_logins
+from other_service import Failure, Service, serve
 
 TOPIC = "/event/Order_Event__e"
 
@@ -158,27 +155,14 @@ def main():
     rng = random.Random(arguments.seed)
     versions = [Schema(order(random.Random(arguments.seed), version), rng) for version in range(3)]
     service = PublishService(versions, arguments.seed, arguments.calm, arguments.allowance)
-    with open(arguments.work + "/schemas.json", "w", encoding="utf-8") as file:
-        json.dump([schema.document for schema in versions], file)
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=16))
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("eventbus.v1.PubSub", {
+    harness.write_json(arguments.work + "/schemas.json", [schema.document for schema in versions])
+    serve(service, grpc.method_handlers_generic_handler("eventbus.v1.PubSub", {
         "GetTopic": grpc.unary_unary_rpc_method_handler(service.get_topic),
         "GetSchema": grpc.unary_unary_rpc_method_handler(service.get_schema),
         "Publish": grpc.unary_unary_rpc_method_handler(service.publish),
         "PublishStream": grpc.stream_stream_rpc_method_handler(service.publish_stream),
-    }),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    login = serve_logins(service)
-    with open(arguments.work + "/env", "w", encoding="utf-8") as file:
-        file.write("export PUBSUB_ENDPOINT='http://127.0.0.1:%d'\nexport PUBSUB_CA_FILE=''\n" % port)
-        file.write("export SF_LOGIN_URL='http://127.0.0.1:%d'\n" % login)
-        file.write("export SF_CLIENT_ID='app'\nexport SF_CLIENT_SECRET='s3cret'\n")
-    print("ready", flush=True)
-    sys.stdin.read()
-    with open(arguments.work + "/stored.json", "w", encoding="utf-8") as file:
-        json.dump(service.stored, file)
-    os._exit(0)
+    }), arguments.work)
+    harness.write_json(arguments.work + "/stored.json", service.stored)
 
 
 if __name__ == "__main__":

@@ -15,21 +15,21 @@ Publishes N events of each topic, writes truth.ndjson, schemas.json and env into
 
 import argparse
 import base64
+import contextlib
 import hashlib
-import http.server
 import json
 import os
 import random
 import sys
 import threading
 import time
-import urllib.parse
 import uuid
-from concurrent import futures
 
 import grpc
 
+import harness  # and where the module `peer` is
 import other_managed
+import peer
 from other_events import Publisher
 from other_messages import Encoder, read
 from other_schemas import Schema, account, contact, order, wide
@@ -69,7 +69,6 @@ class Topic:
                 told.append(self.publish_poison(publisher))
                 replay = None
             # Newer schemas come later, and old events keep theirs.
-            span = len(self.schemas)
             versions = self.rng.choice(self.schemas)
             schema = versions[min(len(versions) - 1, number * len(versions) // count)]
             if replay is None or not self.groups or self.rng.random() < 0.8:
@@ -297,7 +296,7 @@ class Stream:
                 self.end()
                 return
             if rng.random() < 0.02:
-                time.sleep(0.05)
+                time.sleep(0.05)  # services pause
 
     def count(self, events):
         self.service.delivered += events
@@ -369,46 +368,53 @@ def handlers(service):
     return grpc.method_handlers_generic_handler("eventbus.v1.PubSub", kinds)
 
 
-def serve_logins(service):
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
+def login_handler(service):
+    class Handler(peer.Handler):
         def send_failure(self):
             """A transient failure: maintenance, too many requests, or no answer at all."""
             kind = service.rng().choice(["maintenance", "limit", "nothing"])
             if kind == "nothing":
                 self.close_connection = True
                 return
-            status, text = 503, b"<html><body>Down for Maintenance</body></html>"
             if kind == "limit":
-                status, text = 400, b'{"error":"rate_limit_exceeded","error_description":"later"}'
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
+                return self.answer({"error": "rate_limit_exceeded", "error_description": "later"}, 400)
+            self.answer("<html><body>Down for Maintenance</body></html>", 503)
 
         def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            form = urllib.parse.parse_qs(body)
+            form = peer.form(self.body())
             if service.fails_login():
-                self.send_failure()
-                return
-            known = form["client_id"] == ["app"] and form["client_secret"] == ["s3cret"]
-            host = "http://127.0.0.1:%d" % server.server_address[1]
-            answer = {"error": "invalid_client"}
-            if known:
-                answer = {"access_token": service.login(), "instance_url": host, "token_type": "Bearer"}
-                answer["id"] = host + "/id/00DXX0000000001AAA/005xx0000012345AAA"
-            text = json.dumps(answer).encode()
-            self.send_response(200 if known else 400)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
+                return self.send_failure()
+            if form["client_id"] != "app" or form["client_secret"] != "s3cret":
+                return self.answer({"error": "invalid_client"}, 400)
+            self.answer({
+                "access_token": service.login(), "instance_url": self.base, "token_type": "Bearer",
+                "id": self.base + "/id/00DXX0000000001AAA/005xx0000012345AAA"})
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server.server_address[1]
+    return Handler
+
+
+@contextlib.contextmanager
+def serving(service, handlers):
+    """Serves until the end of the context; what pipelines need in their environment."""
+    server, port = peer.serve_grpc(handlers, threads=64)
+    logins = peer.serve_http(login_handler(service))
+    try:
+        yield {
+            "PUBSUB_ENDPOINT": "http://127.0.0.1:%d" % port, "PUBSUB_CA_FILE": "",
+            "SF_LOGIN_URL": "http://127.0.0.1:%d" % logins.server_port,
+            "SF_CLIENT_ID": "app", "SF_CLIENT_SECRET": "s3cret"}
+    finally:
+        server.stop(0).wait()
+        logins.shutdown()
+
+
+def serve(service, handlers, work):
+    """The life of a service that is a program: writes the environment, says so, and serves until its input ends."""
+    with serving(service, handlers) as environment:
+        with open(work + "/env", "w", encoding="utf-8") as file:
+            file.writelines("export %s='%s'\n" % variable for variable in environment.items())
+        print("ready", flush=True)
+        sys.stdin.read()
 
 
 def main():
@@ -437,32 +443,18 @@ def main():
     with open(arguments.work + "/truth.ndjson", "w", encoding="utf-8") as truth:
         for topic in topics.values():
             poison += topic.publish(arguments.events, Publisher(rng), truth, arguments.poison)
-    with open(arguments.work + "/poison.json", "w", encoding="utf-8") as file:
-        json.dump(poison, file)
+    harness.write_json(arguments.work + "/poison.json", poison)
     schemas = {s.id: s for family in families for s in family}
-    with open(arguments.work + "/schemas.json", "w", encoding="utf-8") as file:
-        json.dump({name: schema.text for name, schema in schemas.items()}, file)
+    harness.write_json(arguments.work + "/schemas.json", {name: schema.text for name, schema in schemas.items()})
     service = Service(topics, schemas, arguments.seed, arguments.calm)
     service.healed = arguments.work + "/healed"
     if arguments.spoil:
         service.spoilt = {family[1].id for family in families}
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=64))
-    server.add_generic_rpc_handlers((handlers(service),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    login = serve_logins(service)
-    with open(arguments.work + "/env", "w", encoding="utf-8") as file:
-        file.write("export PUBSUB_ENDPOINT='http://127.0.0.1:%d'\n" % port)
-        file.write("export PUBSUB_CA_FILE=''\n")
-        file.write("export SF_LOGIN_URL='http://127.0.0.1:%d'\n" % login)
-        file.write("export SF_CLIENT_ID='app'\nexport SF_CLIENT_SECRET='s3cret'\n")
-    print("ready", flush=True)
-    sys.stdin.read()
+    serve(service, handlers(service), arguments.work)
     counts = {"delivered": service.delivered, "calls": service.calls, "logins": service.logins}
     counts.update(failed_logins=service.failed_logins, streams=service.streams)
     counts.update(sent_again=service.sent_again, open_groups=service.open_groups)
     print(json.dumps(counts))
-    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,7 @@ where a refold must change nothing. --nested: pipelines without the stage flatte
 ManagedSubscribe, each object and the channel with a managed subscription of its own.
 """
 
-import argparse
 import json
-import os
 import random
 import re
 import subprocess
@@ -39,14 +37,8 @@ class OtherService:
 
     def __init__(self, work, *options):
         self.truth, self.schemas = work + "/truth.ndjson", work + "/schemas.json"
-        command = [sys.executable, harness.HERE + "/other_service.py", "--work", work]
-        self.process = subprocess.Popen(
-            command + list(options), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        if self.process.stdout.readline() != b"ready\n":
-            sys.exit("the other service did not become ready")
-        with open(work + "/env", encoding="utf-8") as file:
-            self.environment = dict(os.environ)
-            self.environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
+        self.process = harness.start_service("other_service.py", "--work", work, *options)
+        self.environment = harness.read_environment(work + "/env")
 
     def __enter__(self):
         return self
@@ -126,8 +118,7 @@ class Export:
     def whole_run(self, *options):
         """Events exported."""
         self.expect(self.program("run", *self.options, *options))
-        with open(self.report, encoding="utf-8") as file:
-            topics = json.load(file)["topics"]
+        topics = harness.read_json(self.report)["topics"]
         self.repeated += sum(topic["delivered"] - topic["exported"] for topic in topics)
         return sum(topic["exported"] for topic in topics)
 
@@ -153,19 +144,8 @@ class Export:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--events", type=int, default=2000)
-    parser.add_argument("--kills", type=int, default=0)
-    parser.add_argument("--calm", action="store_true")
-    parser.add_argument("--postgres", action="store_true")
-    parser.add_argument("--nested", action="store_true")
-    parser.add_argument("--managed", action="store_true")
-    arguments = parser.parse_args()
-    arguments.work = os.path.abspath(arguments.work)
-    os.makedirs(arguments.work, exist_ok=True)
+    arguments = harness.arguments(
+        seed=1, events=2000, kills=0, calm=False, postgres=False, nested=False, managed=False)
     options = ["--seed", str(arguments.seed), "--events", str(arguments.events)]
     options += ["--calm"] if arguments.calm else []
     with OtherService(arguments.work, *options) as service:

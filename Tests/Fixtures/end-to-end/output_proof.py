@@ -2,6 +2,8 @@
 
     output_proof.py --programs DIR --work DIR
 
+Waits are skipped (`pubsub-simulator --clock`).
+
 Required: an emptied output directory, a deleted file behind one that is there, and a file that was cut
 end `run` and `status` with 65 before anything is made, `run --accept-missing` goes on and leaves a line
 in the journal, and a loader that deletes what it has read is not disturbed. `status --verify` finds a
@@ -11,7 +13,6 @@ being told to, and then the views tell the two apart. Modes are those that the f
 JSON line; exits 1 at the first thing that is wrong.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -29,8 +30,7 @@ TOPIC = "/data/OpportunityChangeEvent"
 class Proof:
     def __init__(self, arguments):
         self.arguments = arguments
-        self.work = os.path.abspath(arguments.work)
-        os.makedirs(self.work, exist_ok=True)
+        self.work = arguments.work
         self.output = self.work + "/out/opps"
         self.simulator = None
         self.document = harness.pipeline("opps", TOPIC)
@@ -45,11 +45,8 @@ class Proof:
 
     def command(self, *command, code=0, pipeline="opps", prefix=()):
         """Runs the program; returns what it printed on both streams."""
-        done = subprocess.run(
-            [*prefix, self.arguments.programs + "/pubsub-etl", *command[:1], self.work + "/%s.json" % pipeline]
-            + list(command[1:]),
-            env=self.simulator.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
+        line = [*prefix, self.simulator.exporter, command[0], self.work + "/%s.json" % pipeline, *command[1:]]
+        done = subprocess.run(line, env=self.simulator.environment, capture_output=True)
         text = (done.stdout + done.stderr).decode()
         if done.returncode != code:
             sys.exit("%s: exit %d instead of %d: %s" % (command, done.returncode, code, text))
@@ -64,10 +61,10 @@ class Proof:
         return sorted(harness.data_files(self.output))
 
     def publish(self, count=150):
-        self.simulator.post("publish?count=%d" % count)
+        self.simulator.publish(count)
 
     def prove(self):
-        options = ["--events", "300", "--seed", "3", "--topics", TOPIC]
+        options = ["--events", "300", "--seed", "3", "--topics", TOPIC, "--clock"]
         with harness.Simulator(self.arguments.programs, self.work, *options) as simulator:
             self.simulator = simulator
             self.write()
@@ -185,8 +182,7 @@ class Proof:
         self.command("run")
 
     def journal(self):
-        with open(self.work + "/state/opps.journal.ndjson", encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file]
+        lines = harness.read_lines(self.work + "/state/opps.journal.ndjson")
         if [line["command"] for line in lines] != ["run --accept-missing"]:
             sys.exit("the journal has %s" % lines)
         return len(lines)
@@ -212,10 +208,7 @@ class Proof:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    Proof(parser.parse_args()).prove()
+    Proof(harness.arguments()).prove()
 
 
 if __name__ == "__main__":

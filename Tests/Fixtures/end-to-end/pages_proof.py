@@ -14,7 +14,6 @@ NOT_RUN lists the blocks that are left out, with the reason. An entry that fits 
 exits 1 with all differences.
 """
 
-import argparse
 import concurrent.futures
 import glob
 import itertools
@@ -125,8 +124,7 @@ class Proof:
         harness.write_json(path, document)
 
     def document(self, name):
-        with open("%s/pipelines/%s.json" % (self.work, name), encoding="utf-8") as file:
-            return json.load(file)
+        return harness.read_json("%s/pipelines/%s.json" % (self.work, name))
 
     def call(self, *command):
         done = subprocess.run(
@@ -318,8 +316,7 @@ class Proof:
         """The view of the page has every update of a stage, with the values that the org had, and every cleared field,
         also one whose value before is not known."""
         stages, expected, cleared = {}, set(), set()
-        with open(truth, encoding="utf-8") as file:
-            events = [json.loads(line) for line in file]
+        events = harness.read_lines(truth)
         for event in events:
             if event["topic"] != "/data/OpportunityChangeEvent":
                 continue
@@ -394,11 +391,8 @@ def prove_readme(work, environment, programs):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
+    arguments = harness.arguments()
+    work = arguments.work
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
     programs = os.path.abspath(arguments.programs)
@@ -417,7 +411,7 @@ def main():
         proof.administrator = cluster.url("sales")
         proof.run_pipelines()
         # Changes of records that the copies have.
-        simulator.post("publish?count=500&topic=/data/OpportunityChangeEvent")
+        simulator.publish(500, "/data/OpportunityChangeEvent")
         proof.run_pipelines()
         for page in PAGES:
             if page.endswith("Publishing.md"):

@@ -68,9 +68,10 @@ def free_port():
 
 
 def run(url, *arguments, **options):
-    """psql without the user's settings, in UTC; ends the script if a statement fails."""
+    """psql without the user's settings, in UTC; ends the script if a statement fails. Without JIT, which takes
+    seconds to compile a query of a large view over a few rows."""
     command = ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", url]
-    environment = dict(os.environ, PGTZ="UTC", PGCLIENTENCODING="UTF8")
+    environment = dict(os.environ, PGTZ="UTC", PGCLIENTENCODING="UTF8", PGOPTIONS="-c jit=off")
     return subprocess.run(command + list(arguments), env=environment, check=True, **options)
 
 
@@ -156,13 +157,17 @@ class Cluster:
         return self.attend(["/bin/sh", "-c", ATTENDANCE, "sh", program, path])
 
     def fill_pool(self, database):
-        """Makes PgBouncer open all of its connections to a database for the role."""
-        command = ["psql", "-XAtq", "-d", self.url(database, self.pool_port, ROLE), "-c"]
-        clients = [
-            subprocess.Popen(command + ["SELECT pg_sleep(0.5), pg_backend_pid()"], stdout=subprocess.PIPE)
-            for _ in range(4)
-        ]
-        if len({client.communicate()[0] for client in clients}) < 4:
+        """Makes PgBouncer open all of its connections to a database for the role: one for each transaction that is
+        open at the same time."""
+        command = ["psql", "-XAtq", "-d", self.url(database, self.pool_port, ROLE)]
+        clients = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(4)]
+        for client in clients:
+            client.stdin.write(b"BEGIN; SELECT pg_backend_pid();\n")
+            client.stdin.flush()
+        servers = {client.stdout.readline() for client in clients}
+        for client in clients:
+            client.communicate(b"COMMIT;\n")
+        if len(servers) < 4:
             sys.exit("PgBouncer did not open four connections")
 
     def url(self, database="postgres", port=None, user="postgres"):

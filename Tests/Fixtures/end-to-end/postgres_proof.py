@@ -30,7 +30,6 @@ In mode both, `refold` of every record must change nothing at the end.
 Prints one JSON line; exits 1 on any difference or unexpected exit code.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -61,31 +60,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--events", type=int, default=20000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--pipelines", default=",".join(PIPELINES))
-    parser.add_argument("--mode", default="both", choices=["both", "history", "current"])
-    parser.add_argument("--delete", default="mark", choices=["mark", "remove"])
-    parser.add_argument("--files", action="store_true")
-    parser.add_argument("--pgbouncer", action="store_true")
-    parser.add_argument("--pgserver", action="store_true")
-    parser.add_argument("--kills", type=int, default=0)
-    parser.add_argument("--server-kills", type=int, default=0)
-    parser.add_argument("--commit-lost", type=int, default=0)
-    parser.add_argument("--commit-events", type=int)
-    parser.add_argument("--reset", action="store_true")
-    parser.add_argument("--schema-change", action="store_true")
-    parser.add_argument("--second-owner", action="store_true")
-    parser.add_argument("--measure", action="store_true")
-    parser.add_argument("--simulator-options", default="--gaps 0.01 --diffs 0.2")
-    arguments = parser.parse_args()
+    arguments = harness.arguments(
+        events=20000, seed=1, pipelines=",".join(PIPELINES), mode=("both", "history", "current"),
+        delete=("mark", "remove"), files=False, pgbouncer=False, pgserver=False, kills=0, server_kills=0,
+        commit_lost=0, commit_events=int, reset=False, schema_change=False, second_owner=False, measure=False,
+        simulator_options="--gaps 0.01 --diffs 0.2")
     if arguments.reset and arguments.files:
-        parser.error("a reset repeats the lines of files, in a new epoch")
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+        sys.exit("a reset repeats the lines of files, in a new epoch")
+    work = arguments.work
     if arguments.measure:
         import postgres_measure
 
@@ -100,7 +82,7 @@ def main():
         pgbouncer=arguments.pgbouncer, packaged=arguments.pgserver
     ) as cluster:
         if arguments.schema_change:
-            simulator.post("publish?count=%d" % arguments.events)
+            simulator.publish(arguments.events)
         database = "warehouse"
         cluster.make_database(database)
         if arguments.pgbouncer:
@@ -110,19 +92,6 @@ def main():
             with Load(arguments, work, simulator, cluster, name, database) as load:
                 results[name] = load.prove()
         print(json.dumps(results))
-
-
-def peak_kib(pid):
-    """The most memory a process has held so far, 0 when it has ended. `ru_maxrss` would count this
-    process too, which every child is for a moment."""
-    try:
-        with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as file:
-            for line in file:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1])
-    except OSError:
-        pass
-    return 0
 
 
 class Load:
@@ -231,8 +200,7 @@ class Load:
         return result
 
     def publish(self, count):
-        for topic in self.topics:
-            self.simulator.post("publish?count=%d&topic=%s" % (count, topic))
+        self.simulator.publish(count, *self.topics)
 
     # Runs
 
@@ -242,21 +210,10 @@ class Load:
         with open(self.errors, "wb") as errors:
             return subprocess.Popen(command, env=self.environment, stderr=errors)
 
-    def wait(self, process, limit=300):
+    def wait(self, process):
         """(exit status, usage, standard error); ends the proof if the run does not end."""
-        deadline = time.monotonic() + limit
-        self.peak_kib = 0
-        while True:
-            self.peak_kib = peak_kib(process.pid) or self.peak_kib
-            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if pid:
-                process.returncode = os.waitstatus_to_exitcode(status)
-                with open(self.errors, encoding="utf-8", errors="replace") as file:
-                    return process.returncode, usage, file.read()
-            if time.monotonic() > deadline:
-                process.kill()
-                sys.exit("%s: a run has not ended after %d s" % (self.name, limit))
-            time.sleep(0.01)
+        code, usage, self.peak_kib = harness.wait_with_peak(process, 300)
+        return code, usage, harness.read_text(self.errors)
 
     def run(self, *options, expected=0):
         """An undisturbed run: quiet and successful."""
@@ -283,11 +240,9 @@ class Load:
         if self.chance.random() < 0.5:
             with Watch(self.url, self.name) as watch:
                 before = watch.progress()
-                while process.poll() is None and watch.progress() == before:
-                    time.sleep(0.002)
-        moment = time.monotonic() + self.chance.uniform(0.02, 0.5)
-        while process.poll() is None and time.monotonic() < moment:
-            time.sleep(0.001)
+                harness.eventually(lambda: watch.progress() != before, None, process=process, pause=0.002)
+        # A random moment.
+        harness.ends_within(process, self.chance.uniform(0.02, 0.5))
         if process.poll() is not None:
             self.check_disturbed(process.returncode)
             return False
@@ -295,6 +250,7 @@ class Load:
             process.kill()
             return process.wait() < 0
         self.cluster.crash()
+        # The run may notice, or not.
         time.sleep(self.chance.choice([0, 0.2, 1.5]))
         self.cluster.start()
         self.check_disturbed(self.wait(process)[0])
@@ -413,16 +369,16 @@ class Load:
         with Watch(self.url, self.name) as watch:
 
             def rest():
+                # The last events are committed within the commit interval of 5 s.
                 progress, since = watch.progress(), time.monotonic()
-                limit = since + 300
-                while time.monotonic() < since + 5:
-                    if process.poll() is not None:
-                        sys.exit("%s: following ended with %d" % (self.name, process.returncode))
-                    if time.monotonic() > limit:
-                        sys.exit("%s: following does not come to rest" % self.name)
-                    time.sleep(0.05)
+
+                def is_at_rest():
+                    nonlocal progress, since
                     if watch.progress() != progress:
                         progress, since = watch.progress(), time.monotonic()
+                    return time.monotonic() >= since + 5
+
+                harness.eventually(is_at_rest, "following comes to rest", 300, process)
 
             try:
                 yield rest

@@ -4,9 +4,7 @@ import collections
 import json
 import os
 import random
-import re
 import subprocess
-import sys
 
 import harness
 from publish_runs import TOPIC, fail, text_of
@@ -30,17 +28,11 @@ class OtherService:
     def __init__(self, arguments, name, seed, *options):
         self.programs, self.work = arguments.programs, "%s/%s" % (arguments.work, name)
         os.mkdir(self.work)
-        command = [sys.executable, harness.HERE + "/other_publish_service.py", "--work", self.work]
-        self.process = subprocess.Popen(
-            command + ["--seed", str(seed), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        if self.process.stdout.readline() != b"ready\n":
-            fail("the other service did not become ready")
-        with open(self.work + "/env", encoding="utf-8") as file:
-            self.environment = dict(os.environ)
-            self.environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
-        with open(self.work + "/schemas.json", encoding="utf-8") as file:
-            # Fields of the first version are in all.
-            self.fields = json.load(file)[0]["fields"][2:]
+        self.process = harness.start_service(
+            "other_publish_service.py", "--work", self.work, "--seed", str(seed), *options)
+        self.environment = harness.read_environment(self.work + "/env")
+        # Fields of the first version are in all.
+        self.fields = harness.read_json(self.work + "/schemas.json")[0]["fields"][2:]
         self.rng = random.Random(seed)
         self.lines = [self.line(index) for index in range(2500)]
 
@@ -59,8 +51,7 @@ class OtherService:
             command + ["--topic", TOPIC, *options], env=self.environment,
             input=text_of(self.lines).encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=500)
         self.process.communicate(b"")
-        with open(self.work + "/stored.json", encoding="utf-8") as file:
-            self.stored = json.load(file)
+        self.stored = harness.read_json(self.work + "/stored.json")
         return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode()
 
     def expect_account(self, results):

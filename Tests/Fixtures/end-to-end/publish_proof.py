@@ -8,11 +8,9 @@ tokens, used-up allowances, another schema, wrong lines, signals, a reader that 
 differs.
 """
 
-import argparse
 import collections
 import json
 import os
-import random
 import re
 import signal
 import socket
@@ -369,6 +367,7 @@ def stops(arguments):
         text = b""
         while part := os.read(read, 20000):
             text += part
+            # The reader is slow.
             time.sleep(0.01)
         os.close(read)
         results = [json.loads(line) for line in text.splitlines()]
@@ -483,11 +482,7 @@ SCENARIOS = [
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--only", action="append", default=[])
-    arguments = parser.parse_args()
+    arguments = harness.arguments(only=[])
     failed = False
     for scenario in SCENARIOS:
         if arguments.only and scenario.__name__ not in arguments.only:

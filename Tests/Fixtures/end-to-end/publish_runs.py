@@ -7,7 +7,6 @@ import random
 import re
 import subprocess
 import sys
-import urllib.request
 
 import harness
 
@@ -81,16 +80,13 @@ class Service:
         return [json.loads(line) for line in output.splitlines()], errors
 
     def fault(self, **fault):
-        body = json.dumps(fault).encode()
-        urllib.request.urlopen(
-            urllib.request.Request(self.simulator.control + "faults", data=body, method="POST")).read()
+        self.simulator.fault(**fault)
 
     def stats(self):
         return self.simulator.get("stats")
 
     def truth(self):
-        with open(self.simulator.truth, encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+        return harness.read_lines(self.simulator.truth)
 
     def received(self, count):
         """The first events of the topic, as the independent client decodes them."""

@@ -11,7 +11,6 @@ objects, with changes before, during and after two snapshots, gap events among t
 Prints one JSON line; exits 1 at the first difference.
 """
 
-import argparse
 import collections
 import datetime
 import io
@@ -20,7 +19,6 @@ import math
 import os
 import subprocess
 import sys
-import time
 
 import duckdb
 import pandas
@@ -41,14 +39,8 @@ AMOUNTS = {"Opportunity": "Amount", "Account": "AnnualRevenue"}
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--events", type=int, default=50000)
-    parser.add_argument("--seed", type=int, default=3)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(events=50000, seed=3)
+    work = arguments.work
     document = harness.pipeline("opps", list(TOPICS.values()))
     document["sinks"][0]["rotate"] = {"max_events": 700}
     harness.write_json(work + "/opps.json", document)
@@ -68,7 +60,7 @@ def main():
                     env=simulator.environment, check=True,
                 )
             if publishes:
-                simulator.post("publish?count=%d" % (arguments.events // 20))
+                simulator.publish(arguments.events // 20)
         os.environ.update(simulator.environment)
         truth = truth_lines(simulator.truth)
     output = work + "/out/opps"
@@ -135,8 +127,8 @@ def facts_of_lines(lines, entity):
 
 def columns_of(output, entity):
     """Column name to type name, from `_columns.json`."""
-    with open("%s/%s/_columns.json" % (output, entity), encoding="utf-8") as file:
-        return {column["name"]: column["type"] for column in json.load(file)["columns"]}
+    columns = harness.read_json("%s/%s/_columns.json" % (output, entity))["columns"]
+    return {column["name"]: column["type"] for column in columns}
 
 
 def files_of(output, entity):
@@ -346,8 +338,9 @@ def prove_snapshots(arguments, work):
 
         for name in ("opps", "changes"):
             run(name)
-        simulator.post("publish?count=300")
-        time.sleep(1)
+        simulator.publish(300)
+        # All events of --live-rate, and those above.
+        harness.eventually(lambda: simulator.get("stats")["published"] >= 600 + 600 + 300, "live events")
         for name in ("opps", "changes"):
             run(name)
             # What gap events have hidden is in the second read of each record.

@@ -1,12 +1,11 @@
 """Rehearses every pipeline of the repository: `pubsub-simulator rehearse` has to find the output equal.
 
-    rehearse_proof.py --programs DIR --work DIR [--days N] [--every DURATION] [--seed S] [--only NAME ...]
+    rehearse_proof.py --programs DIR --work DIR [--days N] [--every DURATION] [--seed S] [--only NAME]...
 
 Also shows that the clock serves right times, and is refused where it must be. Prints one JSON line per
 pipeline; exits 1 at the first thing that is wrong.
 """
 
-import argparse
 import datetime
 import glob
 import json
@@ -128,8 +127,7 @@ def check_times(programs, work):
             real = time.monotonic() - started
             if done.returncode or done.stderr:
                 sys.exit("times: exit code %d: %s" % (done.returncode, done.stderr))
-            with open(directory + "/report.json", encoding="utf-8") as file:
-                report = json.load(file)
+            report = harness.read_json(directory + "/report.json")
             times = [datetime.datetime.fromisoformat(report[key].replace("Z", "+00:00"))
                      for key in ("started_at", "finished_at")]
             served = (times[1] - times[0]).total_seconds()
@@ -145,16 +143,8 @@ def check_times(programs, work):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--days", type=int, default=1)
-    parser.add_argument("--every", default="4h")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", nargs="*")
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(days=1, every="4h", seed=1, only=[])
+    work = arguments.work
     check_refusals(arguments.programs, work)
     check_product(arguments.programs, work)
     check_times(arguments.programs, work)
@@ -167,8 +157,7 @@ def main():
                 continue
             if arguments.only and name not in arguments.only:
                 continue
-            with open(path, encoding="utf-8") as file:
-                sinks = json.load(file)["sinks"]
+            sinks = harness.read_json(path)["sinks"]
             url = None
             if any(sink["type"] == "postgres" for sink in sinks):
                 url = cluster.make_database("rehearse_" + name)

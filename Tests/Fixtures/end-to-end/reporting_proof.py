@@ -10,7 +10,6 @@ every record. A last run repairs: then nothing is stale and nothing waits. Print
 if anything is not as the page says.
 """
 
-import argparse
 import json
 import os
 import re
@@ -38,12 +37,7 @@ FROM records AS r FULL JOIN salesforce.opportunity AS o ON o.id = r.id
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--events", type=int, default=5000)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = harness.arguments(events=5000, seed=1)
     with open(PAGE, encoding="utf-8") as file:
         statements = [
             statement for statement in re.findall(r"^```sql\n(.*?)^```", file.read(), re.M | re.S)
@@ -58,11 +52,11 @@ def main():
         postgres.query(url, "CREATE ROLE anna LOGIN; GRANT reporting TO anna")
         environment = dict(simulator.environment)
         environment["DATABASE_URL"] = cluster.url("warehouse", user="etl")
-        environment["PUBSUB_ETL_ROOT"] = os.path.abspath(arguments.work) + "/pipelines"
+        environment["PUBSUB_ETL_ROOT"] = arguments.work + "/pipelines"
         command = [arguments.programs + "/pubsub-etl", "run", ROOT + "/pipelines/opps-postgres.json"]
         command += ["--set", "run.quiet=1s", "--set", "source.snapshot.visibility_wait=1s"]
         subprocess.run(command, env=environment, check=True)
-        simulator.post("publish?count=%d&topic=%s" % (arguments.events, TOPIC))
+        simulator.publish(arguments.events, TOPIC)
         subprocess.run([*command, "--set", "repair.mode=off"], env=environment, check=True)
         reader = cluster.url("warehouse", user="anna")
         queries = [statement for statement in statements[1:] if not statement.startswith("CREATE")]

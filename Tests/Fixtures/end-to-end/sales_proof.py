@@ -7,7 +7,6 @@ stage is that of the org (the simulator's state file), and the second run brough
 Waits are skipped (`pubsub-simulator --clock`). Prints one JSON line; exits 1 at the first thing that is wrong.
 """
 
-import argparse
 import collections
 import json
 import os
@@ -50,13 +49,8 @@ def check_report(text, deals, user_names):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(seed=1)
+    work = arguments.work
     pipeline = ROOT + "/pipelines/sales.json"
     output = work + "/out/sales"
     with harness.Simulator(
@@ -69,12 +63,11 @@ def main():
             file.write("\n".join(harness.data_files(output)))
         for _ in range(4):
             simulator.post("clock?advance=5h")
-            simulator.post("publish?count=%d&topic=%s" % (LATER // 4, DEALS))
+            simulator.publish(LATER // 4, DEALS)
         run(export, simulator.environment)
         run([simulator.exporter, "verify", pipeline, "--full", "--root", work + "/pipelines"], simulator.environment)
         simulator.write_state(work + "/state.ndjson")
-    with open(work + "/state.ndjson", encoding="utf-8") as file:
-        records = [json.loads(line) for line in file]
+    records = harness.read_lines(work + "/state.ndjson")
     living = [record for record in records if not record["is_deleted"]]
     users = [record["fields"]["Name"] for record in living if record["entity"] == "User"]
     report = run([sys.executable, ROOT + "/scripts/sales-report", output, "--known", work + "/known"], None)

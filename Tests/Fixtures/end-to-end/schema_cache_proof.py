@@ -7,18 +7,17 @@ neither another run, nor a run of another pipeline with the same state directory
 and `verify` ask for one. Files that are torn, of another schema, links or pipes are asked for again and
 replaced, a directory that cannot be written stops nothing, and a letter is decoded by a schema that the
 service does not give any more. A schema whose ID stays while a field turns from a date into a date and time or back
-is asked for again by `dead-letters retry`, `verify` and runs. Prints one JSON line; exits 1 at the first thing that is wrong.
+is asked for again by `dead-letters retry`, `verify` and runs. Where no database
+is needed, waits are skipped (`pubsub-simulator --clock`). Prints one JSON line; exits 1 at the first thing that is
+wrong.
 """
 
-import argparse
 import glob
 import json
 import os
 import shutil
 import subprocess
 import sys
-import time
-import urllib.request
 
 import harness
 import postgres
@@ -30,7 +29,7 @@ STATION = "/data/Station__ChangeEvent"
 class Proof:
     def __init__(self, arguments):
         self.programs = arguments.programs
-        self.work = os.path.abspath(arguments.work)
+        self.work = arguments.work
         self.cache = self.work + "/state/schemas"
         self.calls = 0
         self.figures = {}
@@ -48,7 +47,7 @@ class Proof:
 
     def call(self, *arguments, expected=0, quiet=True):
         done = subprocess.run(
-            [self.programs + "/pubsub-etl", *arguments], env=self.environment,
+            [self.simulator.exporter, *arguments], env=self.environment,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode != expected or quiet and expected == 0 and done.stderr:
             sys.exit("%s: exit code %d: %s" % (arguments, done.returncode, done.stderr))
@@ -70,8 +69,7 @@ class Proof:
         report = self.work + "/report.json"
         self.call("run", path, "--report", report)
         self.require(moment, expected)
-        with open(report, encoding="utf-8") as file:
-            schemas = json.load(file)["schemas"]
+        schemas = harness.read_json(report)["schemas"]
         if schemas != {"fetched": expected, "from_cache": cached}:
             sys.exit("%s: the report says %s" % (moment, schemas))
 
@@ -79,29 +77,31 @@ class Proof:
         return sorted(glob.glob(self.cache + "/*.schema.json"))
 
     def main(self):
-        with postgres.Cluster() as cluster, harness.Simulator(
-            self.programs, self.work, "--events", "400", "--seed", "4", "--existing", "20",
-            "--topics", ",".join(TOPICS), "--keepalive-interval", "2",
-        ) as self.simulator:
-            url = cluster.make_database("warehouse")
-            self.environment = dict(
-                self.simulator.environment,
-                DATABASE_URL=cluster.url("warehouse", None, postgres.ROLE))
+        options = ["--events", "400", "--seed", "4", "--existing", "20", "--topics", ",".join(TOPICS)]
+        with self.simulate(*options, "--keepalive-interval", "2", "--clock"):
             self.runs()
             self.hostile_files()
+        with postgres.Cluster() as cluster, self.simulate(*options, "--keepalive-interval", "2"):
+            url = self.connect(cluster)
             self.database()
             self.letters(url)
-        with postgres.Cluster() as cluster, harness.Simulator(
-            self.programs, self.work, "--events", "10", "--seed", "4", "--existing", "20",
-            "--topics", STATION, "--gaps", "0", "--overflows", "0", "--wildcards", "0",
-        ) as self.simulator:
-            url = cluster.make_database("warehouse")
-            self.environment = dict(
-                self.simulator.environment,
-                DATABASE_URL=cluster.url("warehouse", None, postgres.ROLE))
-            self.calls = 0
-            self.converted(url)
+        with postgres.Cluster() as cluster, self.simulate(
+            "--events", "10", "--seed", "4", "--existing", "20", "--topics", STATION, "--gaps", "0", "--overflows", "0",
+            "--wildcards", "0",
+        ):
+            self.converted(self.connect(cluster))
         return self.figures
+
+    def simulate(self, *options):
+        self.simulator = harness.Simulator(self.programs, self.work, *options)
+        self.environment, self.calls = self.simulator.environment, 0
+        return self.simulator
+
+    def connect(self, cluster):
+        """A database of the proof's own; its URL as the superuser."""
+        url = cluster.make_database("warehouse")
+        self.environment["DATABASE_URL"] = cluster.url("warehouse", None, postgres.ROLE)
+        return url
 
     def runs(self):
         first, second = self.pipeline("first"), self.pipeline("second")
@@ -113,7 +113,7 @@ class Proof:
         status = json.loads(self.call("status", first, "--json"))
         if status["last_run"]["schemas_fetched"] != count:
             sys.exit("status: %s" % status["last_run"])
-        self.simulator.post("publish?count=50")
+        self.simulator.publish(50)
         self.run("second run", first, 0, 4)
         self.run("another pipeline", second, 0, count + 2)
         self.call("check", first, "--connect")
@@ -146,7 +146,7 @@ class Proof:
         for kind, spoil in spoilers.items():
             os.remove(name)
             spoil()
-            self.simulator.post("publish?count=20")
+            self.simulator.publish(20)
             self.call("run", path)
             # Asked for before the streams are opened; what can be replaced is then there for them.
             if kind == "directory":
@@ -156,7 +156,7 @@ class Proof:
                 write(whole[name])
             else:
                 self.require("file is " + kind, 1)
-            self.simulator.post("publish?count=20")
+            self.simulator.publish(20)
             self.call("run", path)
             self.require("after " + kind, 0)
         shutil.rmtree(self.cache)
@@ -172,7 +172,7 @@ class Proof:
             "warehouse",
             sinks=[{"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}",
                     "schema": "warehouse"}])
-        document = json.load(open(path, encoding="utf-8"))
+        document = harness.read_json(path)
         document["source"]["snapshot"] = {"mode": "initial", "visibility_wait": "1s"}
         document["source"]["topic"] = TOPICS[:1]
         harness.write_json(path, document)
@@ -190,13 +190,12 @@ class Proof:
     def letters(self, url):
         """A day later the service does not know the schema of a letter any more."""
         path = self.work + "/warehouse.json"
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+        document = harness.read_json(path)
         document["dead_letter"] = {"max": 1000}
         harness.write_json(path, document)
         postgres.query(
             url, "ALTER TABLE warehouse.opportunity_history ADD CONSTRAINT refused CHECK (false) NOT VALID")
-        self.simulator.post("publish?count=5&topic=" + TOPICS[0])
+        self.simulator.publish(5, TOPICS[0])
         self.call("run", path, quiet=False)
         letters = json.loads(self.call("dead-letters", "list", path, "--json"))
         if letters["waiting"] != 5:
@@ -208,9 +207,7 @@ class Proof:
             + [harness.HERE + "/shifted_clock.c", "-ldl"], check=True)
         fault = {"method": "GetSchema", "action": "status", "status": 5, "times": 100,
                  "error_code": "sfdc.platform.eventbus.grpc.schema.not.found", "message": "unknown"}
-        urllib.request.urlopen(
-            urllib.request.Request(
-                self.simulator.control + "faults", method="POST", data=json.dumps(fault).encode())).read()
+        self.simulator.fault(**fault)
         self.environment.update(LD_PRELOAD=library, SHIFTED_CLOCK_SECONDS=str(25 * 3600))
         self.call("dead-letters", "retry", path, "--all", "--dry-run", quiet=False)
         if not self.fetched():
@@ -241,7 +238,7 @@ class Proof:
 
         self.call("run", path, quiet=False)
         convert("datetime")
-        self.simulator.post("publish?count=20&topic=" + STATION)
+        self.simulator.publish(20, STATION)
         convert("date")
         self.call("run", path, quiet=False)
         letters = self.call("dead-letters", "export", path).splitlines()
@@ -252,14 +249,14 @@ class Proof:
         self.fetched()
         self.call("dead-letters", "retry", path, "--all", quiet=False)
         self.require("dead-letters retry", 1)
-        self.simulator.post("publish?count=20&topic=" + STATION)
+        self.simulator.publish(20, STATION)
         for _ in range(2):
             self.call("run", path, quiet=False)
         if not values():
             sys.exit("a date and time has no value")
         # The stored schema says that it is a date and time.
         convert("date")
-        time.sleep(3)
+        self.simulator.advance("3s")
         self.fetched()
         self.call("verify", path, "--full", quiet=False, expected=65)
         self.require("verify of a converted field", 1)
@@ -277,10 +274,7 @@ class Proof:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    print(json.dumps(Proof(parser.parse_args()).main()))
+    print(json.dumps(Proof(harness.arguments()).main()))
 
 
 if __name__ == "__main__":

@@ -8,15 +8,12 @@ stands where the files end, and once the fault is gone a run completes the files
 published. --only: one scenario, without its `try_`. Exits 1 when anything differs.
 """
 
-import argparse
 import base64
 import concurrent.futures
 import glob
 import json
 import os
-import re
 import signal
-import subprocess
 import sys
 import time
 
@@ -46,7 +43,7 @@ def lines(output, part=""):
     return found
 
 
-class Run:
+class Run(harness.Exporter):
     """A pipeline and its directory."""
 
     def __init__(self, proof, name, topic=TOPIC, service=None, **keys):
@@ -57,39 +54,26 @@ class Run:
             part, key = path.split("__")
             document.setdefault(part, {})[key] = value
         document["commit"] = {"max_events": 20}
-        self.path = "%s/%s.json" % (proof.work, name)
+        super().__init__(
+            proof.programs + "/pubsub-etl", "%s/%s.json" % (proof.work, name), self.service.environment)
         self.output = "%s/out/%s" % (proof.work, name)
         self.report_path = "%s/%s.report.json" % (proof.work, name)
         harness.write_json(self.path, document)
-        self.errors = ""
-
-    def fail(self, *words):
-        sys.exit("%s: %s\n%s" % (self.name, " ".join(str(word) for word in words), self.errors))
-
-    def command(self, command, *options):
-        return [self.proof.programs + "/pubsub-etl", command, self.path, *options]
 
     def start(self, *options):
-        return subprocess.Popen(
-            self.command("run", "--report", self.report_path, *options),
-            env=self.service.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE)
+        return self.spawn("run", "--report", self.report_path, *options)
 
     def finish(self, process, code, reason, *words):
         """Waits for the end; `words` are said on standard error, and nothing is when all went well."""
-        self.errors = process.communicate(timeout=120)[1].decode()
-        if process.returncode != code:
-            self.fail("exit code", process.returncode, "instead of", code)
+        self.end(process, (code,))
         report = self.report()
         if (report["exit_code"], report["reason"]) != (code, reason):
             self.fail("the report says", report["exit_code"], report["reason"], "not", reason)
-        for word in words:
-            if word not in self.errors:
-                self.fail("does not say", repr(word))
-        if code == 0 and not words and self.errors:
+        self.says(*words)
+        if code == 0 and not words and self.said():
             self.fail("is not silent")
         secrets = [self.service.environment["SF_CLIENT_SECRET"], "Bearer "]
-        if any(secret in self.errors for secret in secrets):
+        if any(secret in self.said() for secret in secrets):
             self.fail("tells a secret")
         return report
 
@@ -97,26 +81,18 @@ class Run:
         return self.finish(self.start(*options), code, reason, *words)
 
     def report(self):
-        with open(self.report_path, encoding="utf-8") as file:
-            return json.load(file)
+        return harness.read_json(self.report_path)
 
     def checkpoint(self):
         path = "%s/state/%s.checkpoint.json" % (self.proof.work, self.name)
-        if not os.path.exists(path):
-            return None
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
+        return harness.read_json(path) if os.path.exists(path) else None
 
     def position(self):
         document = self.checkpoint()
         return document and document["topics"].get(self.topic)
 
     def check_status(self, code):
-        status = subprocess.run(
-            self.command("status"), env=self.service.environment, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE)
-        if status.returncode != code:
-            self.fail("status ends with", status.returncode, "not", code, status.stdout.decode())
+        self.call("status", codes=(code,))
 
     def check_state(self, at_least, less_than=None):
         """The checkpoint stands where the files end; returns how many events they hold."""
@@ -136,8 +112,7 @@ class Run:
 
     def complete_impatiently(self):
         """A healthy run of a pipeline that would wait for hours."""
-        with open(self.path, encoding="utf-8") as file:
-            document = json.load(file)
+        document = harness.read_json(self.path)
         document["run"]["quiet"] = "1s"
         document["source"]["num_requested"] = 100
         harness.write_json(self.path, document)
@@ -149,20 +124,14 @@ class Proof:
         self.programs, self.work, self.simulator = programs, work, simulator
 
     def fault(self, **fault):
-        body = json.dumps(dict({"topic": TOPIC} if "method" not in fault else {}, **fault)).encode()
-        harness.urllib.request.urlopen(
-            harness.urllib.request.Request(self.simulator.control + "faults", body)).read()
-
-    def forget_faults(self):
-        request = harness.urllib.request.Request(self.simulator.control + "faults", method="DELETE")
-        harness.urllib.request.urlopen(request).read()
+        self.simulator.fault(**({"topic": TOPIC} if "method" not in fault else {}), **fault)
 
     def status_fault(self, name, code, reason, *words, exported=0, **fault):
         """A call that fails for good: the exit code, what was exported before, the next run."""
         run = Run(self, name)
         self.fault(times=ALWAYS, **fault)
         run.run(code, reason, *words)
-        self.forget_faults()
+        self.simulator.forget_faults()
         run.check_status(code)
         if exported:
             run.check_state(exported, EVENTS)
@@ -211,7 +180,7 @@ class Proof:
             run.check_status(77)
             if events:
                 run.check_state(events, EVENTS)
-            self.forget_faults()
+            self.simulator.forget_faults()
             run.complete()
 
     def try_unknown_topic(self):
@@ -234,7 +203,7 @@ class Proof:
         ):
             self.fault(after_events=40, **fault)
         run.run(0, "caught_up", "HTTP 503")
-        told = run.errors.splitlines()
+        told = run.said().splitlines()
         first_of_connection = len(told) == 2 and "attempt=1," in told[1] and TOPIC in told[1]
         if len(told) != 1 and not first_of_connection:
             run.fail("says more than the first failures")
@@ -256,7 +225,7 @@ class Proof:
             run.check_status(65)
             if run.position() != before:
                 run.fail("the position was changed:", before, run.position())
-        self.forget_faults()
+        self.simulator.forget_faults()
         run.complete()
 
     def try_max_duration(self):
@@ -265,14 +234,14 @@ class Proof:
         run.run(75, "max_duration", "time limit", options=["--max-duration", "1s"])
         run.check_status(75)
         run.check_state(60, EVENTS)
-        self.forget_faults()
+        self.simulator.forget_faults()
         run.complete_impatiently()
 
     def try_max_duration_at_login(self):
         run = Run(self, "login_duration")
         self.fault(method="Login", status=503, message="Down for Maintenance", times=ALWAYS)
         run.run(75, "max_duration", "time limit", "HTTP 503", options=["--max-duration", "2s"])
-        self.forget_faults()
+        self.simulator.forget_faults()
         run.complete()
 
     def stalled(self, name, *options):
@@ -285,11 +254,7 @@ class Proof:
 
     @staticmethod
     def wait_for_commit(run, process, events):
-        while (run.position() or {"next_ordinal": 0})["next_ordinal"] < events:
-            if process.poll() is not None:
-                run.errors = process.stderr.read().decode()
-                run.fail("ended with", process.returncode, "before it was to be stopped")
-            time.sleep(0.01)
+        run.wait(process, lambda: (run.position() or {"next_ordinal": 0})["next_ordinal"] >= events, "a commit")
 
     def try_first_signal(self):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -298,7 +263,7 @@ class Proof:
             run.finish(process, 75, "signal", "stopped by a signal")
             run.check_status(75)
             run.check_state(60, EVENTS)
-            self.forget_faults()
+            self.simulator.forget_faults()
             run.complete_impatiently()
 
     def try_first_signal_following(self):
@@ -308,7 +273,7 @@ class Proof:
             run.finish(process, 0, "signal")
             run.check_status(0)
             run.check_state(60, EVENTS)
-            self.forget_faults()
+            self.simulator.forget_faults()
             run.complete_impatiently()
 
     def try_second_signal(self):
@@ -317,23 +282,10 @@ class Proof:
             (signal.SIGTERM, signal.SIGINT, 130),
         ):
             run, process = self.stalled("second-%d-%d" % (first, second))
-            process.send_signal(first)
-            self.wait_until_taken(process)
-            process.send_signal(second)
-            run.errors = process.communicate(timeout=120)[1].decode()
-            if process.returncode != code:
-                run.fail("exit code", process.returncode, "instead of", code)
-            self.forget_faults()
+            harness.send_twice(process, first, second)
+            run.end(process, (code,))
+            self.simulator.forget_faults()
             run.complete_impatiently()
-
-    @staticmethod
-    def wait_until_taken(process):
-        """A second signal of one kind is lost while the first is pending."""
-        while process.poll() is None:
-            with open("/proc/%d/status" % process.pid, encoding="ascii") as file:
-                pending = re.findall(r"^(?:SigPnd|ShdPnd):\s*(\w+)$", file.read(), re.M)
-            if not any(int(mask, 16) for mask in pending):
-                return
 
     def try_interrupted_batch(self):
         """A run stopped while events arrive exports all requested events, and no line is torn."""
@@ -357,9 +309,9 @@ class Proof:
         ) as simulator:
             run = Run(self, "expired", service=simulator)
             run.run(0, "caught_up")
-            simulator.post("publish?count=30&topic=" + TOPIC)
+            simulator.publish(30, TOPIC)
             simulator.post("clock?advance=100h")
-            simulator.post("publish?count=20&topic=" + TOPIC)
+            simulator.publish(20, TOPIC)
             before = run.position()
             run.run(65, "subscription_fetch_replayid_corrupted", "72 h", "on_invalid_replay")
             if run.position() != before:
@@ -388,8 +340,7 @@ class Proof:
         ) as service:
             strict = Run(self, "strict", topic=topic, service=service)
             tolerant = Run(self, "tolerant", topic=topic, service=service, dead_letter__max=2)
-            with open(work + "/poison.json", encoding="utf-8") as file:
-                poison = {p["event_id"]: p for p in json.load(file) if p["topic"] == topic}
+            poison = {p["event_id"]: p for p in harness.read_json(work + "/poison.json") if p["topic"] == topic}
             # They are further apart than what has been asked for when the first is met.
             for number in (1, 2):
                 strict.run(65, "dead_letter_limit", "dead_letter.max", topic)
@@ -424,13 +375,8 @@ class Proof:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--only")
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(only=None)
+    work = arguments.work
     names = [name for name in dir(Proof) if name.startswith("try_")]
     if arguments.only:
         names = ["try_" + arguments.only]

@@ -9,19 +9,15 @@ that fastavro was given; nothing is shared with the exporter. Prints one JSON li
 at the first difference.
 """
 
-import argparse
 import io
 import json
 import math
 import os
 import random
-import subprocess
 import sys
 import types
-from concurrent import futures
 
 import fastavro
-import grpc
 import zstandard
 
 import harness
@@ -348,25 +344,16 @@ def json_text(value):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--events", type=int, default=400)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(seed=1, events=400)
     events = Events(random.Random(arguments.seed), arguments.events)
     service = other_service.Service(
         {TOPIC: Topic(events)}, {events.schema.id: events.schema}, arguments.seed, True)
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=16))
-    server.add_generic_rpc_handlers((other_service.handlers(service),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    login = other_service.serve_logins(service)
-    environment = dict(
-        os.environ, PUBSUB_ENDPOINT="http://127.0.0.1:%d" % port, PUBSUB_CA_FILE="",
-        SF_LOGIN_URL="http://127.0.0.1:%d" % login, SF_CLIENT_ID="app", SF_CLIENT_SECRET="s3cret")
+    with other_service.serving(service, other_service.handlers(service)) as variables:
+        print(json.dumps(prove(arguments, events, {**os.environ, **variables})))
+
+
+def prove(arguments, events, environment):
+    work = arguments.work
 
     def run(command, name, stages, url=None):
         document = harness.pipeline(name, [TOPIC])
@@ -374,12 +361,9 @@ def main():
         document["commit"] = {"max_events": 70}
         if url:
             document["sinks"] = [{"type": "postgres", "url": url, "schema": name}]
-        harness.write_json("%s/%s.json" % (work, name), document)
-        done = subprocess.run(
-            [arguments.programs + "/pubsub-etl", command, "%s/%s.json" % (work, name)],
-            env=environment, stdout=subprocess.PIPE, timeout=300)
-        require(done.returncode, 0, "%s %s" % (command, name))
-        return done.stdout.decode()
+        path = "%s/%s.json" % (work, name)
+        harness.write_json(path, document)
+        return harness.Exporter(arguments.programs + "/pubsub-etl", path, environment).call(command).stdout
 
     result = {"events": len(events.lines), "fields": len(FIELDS)}
     for name, stages in (("nested", []), ("flat", [{"type": "flatten"}])):
@@ -391,14 +375,8 @@ def main():
         run("run", "tables", [], url)
         result["records"] = compare_tables(events, url, "tables")
         require(" 0 changed" in run("refold", "tables", [], url), True, "refold changes nothing")
-    print(json.dumps(result), flush=True)
-    os._exit(0)
+    return result
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SystemExit as error:
-        # Threads of the service would keep the process.
-        print(error, file=sys.stderr, flush=True)
-        os._exit(1)
+    main()

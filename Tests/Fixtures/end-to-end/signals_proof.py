@@ -9,16 +9,13 @@ or 0 after one signal, 130 or 143 after two. In the end a run completes the file
 Prints a JSON line for each place; exits 1 on any difference.
 """
 
-import argparse
-import concurrent.futures
+import functools
 import glob
 import itertools
-import json
 import os
 import signal
 import socket
 import subprocess
-import sys
 
 import harness
 import postgres
@@ -33,10 +30,10 @@ def at_each(cell, reach, leave, ends_at_once=False, is_silent=False):
     A run that ends at once may have ended before the second signal."""
     runs = 0
     for options, (number, twice), is_second in itertools.product(((), ("--follow",)), SIGNALS, (False, True)):
-        run = cell.spawn(*options)
+        run = cell.start(*options)
         held = reach(run)
         if is_second:
-            retry_proof.send_twice(run, number)
+            harness.send_twice(run, number)
         else:
             run.send_signal(number)
         if not is_second and held:
@@ -46,9 +43,9 @@ def at_each(cell, reach, leave, ends_at_once=False, is_silent=False):
         if is_second and ends_at_once:
             run.wait(40)
             code = once if run.returncode == once else twice
-        cell.end(run, code, 40)
-        if is_silent and b"retrying" in said(cell):
-            cell.fail("a request that the signal ended is reported as retried:", said(cell))
+        cell.end(run, (code,), 40)
+        if is_silent and "retrying" in cell.said():
+            cell.fail("a request that the signal ended is reported as retried")
         if is_second and held:
             leave(held)
         runs += 1
@@ -57,15 +54,15 @@ def at_each(cell, reach, leave, ends_at_once=False, is_silent=False):
 
 def login(arguments, simulator):
     cell = retry_proof.Cell(arguments, "login", simulator, retry={"give_up_after": "5m"})
-    cell.fault(method="Login", status=503, message="Down for Maintenance")
+    simulator.fault(times=retry_proof.ALWAYS, method="Login", status=503, message="Down for Maintenance")
 
     def reach(run):
-        cell.wait(run, lambda: b"HTTP 503" in said(cell), "a login that fails")
+        cell.wait(run, lambda: "HTTP 503" in cell.said(), "a login that fails")
 
     runs = at_each(cell, reach, None, ends_at_once=True)
     if cell.report()["reason"] != "signal":
         cell.fail("the report tells", cell.report()["reason"])
-    cell.forget_faults()
+    simulator.forget_faults()
     cell.run(0)
     return dict(cell.compare(), runs=runs)
 
@@ -85,7 +82,7 @@ def silent_login(arguments, simulator):
 def other_run(arguments, simulator):
     """Another run holds the lock, and the signal ends the one that waits for it."""
     cell = retry_proof.Cell(arguments, "other_run", simulator, run={"if_running": "wait"})
-    holder = cell.spawn("--follow")
+    holder = cell.start("--follow")
     cell.wait_for(holder, cell.total())
     last_run = cell.status()[1]["last_run"]
 
@@ -97,13 +94,13 @@ def other_run(arguments, simulator):
     if cell.status()[1]["last_run"] != last_run:
         cell.fail("a run that never began counts as the last one")
     holder.send_signal(signal.SIGTERM)
-    cell.end(holder, 0)
+    cell.end(holder)
     return dict(cell.compare(), runs=runs)
 
 
 def schema(arguments, simulator):
     cell = retry_proof.Cell(arguments, "schema", simulator, source={"num_requested": 10})
-    cell.fault(method="GetSchema", action="stall")
+    simulator.fault(times=retry_proof.ALWAYS, method="GetSchema", action="stall")
 
     def reach(run):
         known = simulator.get("stats")["calls"].get("GetSchema", 0)
@@ -111,7 +108,7 @@ def schema(arguments, simulator):
             run, lambda: simulator.get("stats")["calls"].get("GetSchema", 0) > known, "a schema is asked for")
 
     runs = at_each(cell, reach, None, is_silent=True)
-    cell.forget_faults()
+    simulator.forget_faults()
     cell.run(0)
     # What was delivered waits for its schema, and comes again.
     return dict(cell.compare(wasted=runs * 2 * 20), runs=runs)
@@ -129,7 +126,7 @@ def commit(arguments, simulator):
             holder.stdin.write(b"BEGIN; LOCK TABLE proof.opportunity_history; SELECT 1;\n")
             holder.stdin.flush()
             holder.stdout.readline()
-            simulator.post("publish?count=100&topic=" + retry_proof.FIRST)
+            simulator.publish(100, retry_proof.FIRST)
             waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
             cell.wait(run, lambda: postgres.query(cluster.url(), waits) != [["0"]], "a commit waits for a lock")
             return holder
@@ -150,11 +147,6 @@ def threads(run):
     return names
 
 
-def said(cell):
-    with open(cell.errors_path, "rb") as file:
-        return file.read()
-
-
 def prove(place, arguments):
     work = "%s/%s" % (arguments.work, place.__name__)
     os.makedirs(work)
@@ -166,24 +158,10 @@ def prove(place, arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    arguments = parser.parse_args()
-    arguments.work = os.path.abspath(arguments.work)
-    failed = False
+    arguments = harness.arguments()
     # They wait most of the time.
-    with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        places = (login, silent_login, other_run, schema, commit)
-        for future in concurrent.futures.as_completed(
-            [pool.submit(prove, place, arguments) for place in places]
-        ):
-            try:
-                print(json.dumps(future.result()), flush=True)
-            except SystemExit as problem:
-                print(problem, file=sys.stderr, flush=True)
-                failed = True
-    sys.exit(1 if failed else 0)
+    places = (login, silent_login, other_run, schema, commit)
+    harness.prove_side_by_side(3, [functools.partial(prove, place, arguments) for place in places])
 
 
 if __name__ == "__main__":

@@ -31,7 +31,6 @@ import compare_state
 import harness
 import postgres
 import postgres_measure
-import postgres_proof
 import snapshot_proof
 
 ROUNDS = 3
@@ -147,20 +146,10 @@ def load(arguments, work, simulator, cluster, database, topic, entity):
 
 def run(command, environment):
     """Usage and the most memory, in KiB, of a run that must end with 0."""
-    process = os.posix_spawn(command[0], command, environment)
-    deadline, peak = time.monotonic() + LIMIT, 0
-    while True:
-        peak = max(peak, postgres_proof.peak_kib(process))
-        found, status, usage = os.wait4(process, os.WNOHANG)
-        if found:
-            code = os.waitstatus_to_exitcode(status)
-            if code:
-                sys.exit("%s ended with %d" % (command, code))
-            return usage, peak
-        if time.monotonic() > deadline:
-            os.kill(process, 9)
-            sys.exit("%s has not ended after %d s" % (command, LIMIT))
-        time.sleep(0.02)
+    code, usage, peak = harness.wait_with_peak(subprocess.Popen(command, env=environment), LIMIT)
+    if code:
+        sys.exit("%s ended with %d" % (command, code))
+    return usage, peak
 
 
 def rates(url, entity, started):

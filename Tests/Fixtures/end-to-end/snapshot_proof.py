@@ -43,7 +43,6 @@ Prints one JSON line for each run; exits 1 on any difference or unexpected exit 
 differences: record ID, column, expected, found.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -53,7 +52,6 @@ import shlex
 import signal
 import shutil
 import ssl
-import subprocess
 import sys
 import time
 import urllib.parse
@@ -92,8 +90,7 @@ LIMIT = 600
 
 def main():
     arguments = parse()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    work = arguments.work
     if arguments.measure:
         import snapshot_measure
 
@@ -109,53 +106,27 @@ def main():
 
 
 def parse():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--existing", type=int, default=2000)
-    parser.add_argument("--events", type=int, default=2000)
-    parser.add_argument("--rate", type=float, default=100)
-    parser.add_argument("--topics", default=",".join(TOPICS))
-    parser.add_argument("--objects", help="default: those of the topics")
-    parser.add_argument("--mode", default="both", choices=["both", "current"])
-    parser.add_argument("--delete", default="mark", choices=["mark", "remove"])
-    parser.add_argument("--start", default="any", choices=["earliest", "latest", "any"])
-    parser.add_argument("--kills", type=int, default=0)
-    parser.add_argument("--server-kills", type=int, default=0)
-    parser.add_argument("--commit-events", type=int)
-    parser.add_argument("--visibility-wait", default="1s")
-    parser.add_argument("--visibility-delay", type=int, default=300)
-    parser.add_argument("--bulk-queue-time", type=int, default=300)
-    parser.add_argument("--bulk-rate", type=float)
-    parser.add_argument("--unshared", type=float, default=0)
-    parser.add_argument("--hidden-field", action="append", default=[])
-    parser.add_argument("--fault", action="append", default=[])
-    parser.add_argument("--simulator-options", default=QUIET)
-    parser.add_argument("--repair", action="store_true")
-    parser.add_argument("--later", action="store_true")
-    parser.add_argument("--follow", action="store_true")
-    parser.add_argument("--outage", action="store_true")
-    parser.add_argument("--files", action="store_true")
-    parser.add_argument("--files-and-postgres", action="store_true")
-    parser.add_argument("--measure", action="store_true")
-    arguments = parser.parse_args()
+    arguments = harness.arguments(
+        runs=1, seed=1, existing=2000, events=2000, rate=100.0, topics=",".join(TOPICS), objects=None,
+        mode=("both", "current"), delete=("mark", "remove"), start=("any", "earliest", "latest"), kills=0,
+        server_kills=0, commit_events=int, visibility_wait="1s", visibility_delay=300, bulk_queue_time=300,
+        bulk_rate=float, unshared=0.0, hidden_field=[], fault=[], simulator_options=QUIET, repair=False, later=False,
+        follow=False, outage=False, files=False, files_and_postgres=False, measure=False)
     if arguments.repair and arguments.simulator_options == QUIET:
         arguments.simulator_options = ""
     arguments.has_files = arguments.files or arguments.files_and_postgres
     arguments.has_tables = not arguments.files
     if arguments.has_files and (arguments.repair or arguments.outage or arguments.follow):
-        parser.error("nothing is repaired in files")
+        sys.exit("nothing is repaired in files")
     if arguments.files and arguments.server_kills:
-        parser.error("files have no server")
+        sys.exit("files have no server")
     arguments.topics = arguments.topics.split(",")
     if arguments.objects:
         arguments.objects = arguments.objects.split(",")
     else:
         arguments.objects = objects_of(arguments.topics)
     if arguments.existing == 0 and (arguments.start == "latest" or arguments.unshared):
-        parser.error("without records from before there is nothing to read")
+        sys.exit("without records from before there is nothing to read")
     return arguments
 
 
@@ -225,21 +196,22 @@ def pipeline(arguments, name, topics, start, objects=None):
     return document
 
 
-class Copy:
+class Copy(harness.Exporter):
     """One run with its own seed."""
 
     def __init__(self, arguments, work, simulator, cluster, seed):
+        super().__init__(
+            arguments.programs + "/pubsub-etl", work + "/pipeline.json", dict(simulator.environment))
         self.arguments, self.work, self.simulator, self.cluster = arguments, work, simulator, cluster
         self.seed = seed
         self.chance = random.Random("%d copy" % seed)
-        self.environment = dict(simulator.environment)
         if cluster:
             self.url = cluster.make_database("warehouse")
             self.environment["DATABASE_URL"] = cluster.url("warehouse", user=postgres.ROLE)
         self.output = work + "/out/" + NAME
-        self.state, self.errors = work + "/state.ndjson", work + "/stderr"
+        self.state = work + "/state.ndjson"
         self.counts = {}
-        self.command = "run"
+        self.verb = "run"
         self.published = arguments.events
         self.is_clean = not (arguments.fault or arguments.repair or arguments.unshared or arguments.hidden_field)
         self.peak_kib = 0
@@ -251,19 +223,10 @@ class Copy:
         document = pipeline(arguments, NAME, arguments.topics, self.start, arguments.objects)
         usual = 20 if self.disturbances else 500
         document["commit"] = {"max_events": arguments.commit_events or usual}
-        self.pipeline_file = work + "/pipeline.json"
-        harness.write_json(self.pipeline_file, document)
+        harness.write_json(self.path, document)
 
     def count(self, what, number=1):
         self.counts[what] = self.counts.get(what, 0) + number
-
-    def said(self):
-        """Standard error of the last run."""
-        with open(self.errors, encoding="utf-8", errors="replace") as file:
-            return file.read()
-
-    def fail(self, message):
-        sys.exit("seed %d: %s: %s" % (self.seed, message, self.said()[-3000:]))
 
     def prove(self):
         began = time.monotonic()
@@ -277,11 +240,12 @@ class Copy:
             self.follow()
         for _ in range(REPAIRS if self.arguments.repair and not self.arguments.follow else 0):
             self.run((0,))
-            time.sleep(1.5)
+            # What that run has read late is old enough for the next one.
+            self.simulator.advance("2s")
         if self.arguments.later:
-            self.command = "snapshot"
+            self.verb = "snapshot"
             self.run((0,))
-            self.command = "run"
+            self.verb = "run"
         self.run((0,), is_last=True)
         stats = self.simulator.get("stats")
         result = {"seed": self.seed, "start": self.start, "events": stats["published"]}
@@ -302,52 +266,42 @@ class Copy:
     def pause(self):
         """No run for longer than events are kept, in which much changes."""
         self.run(self.allowed())
-        for topic in self.arguments.topics:
-            self.simulator.post("publish?count=%d&topic=%s" % (OUTAGE_EVENTS, topic))
-        self.simulator.post("clock?advance=%s" % OUTAGE)
-        for topic in self.arguments.topics:
-            self.simulator.post("publish?count=20&topic=%s" % topic)
+        self.simulator.publish(OUTAGE_EVENTS, *self.arguments.topics)
+        self.simulator.advance(OUTAGE)
+        self.simulator.publish(20, *self.arguments.topics)
 
     def is_published(self):
         return self.simulator.get("stats")["published"] >= self.published
 
     def calm_simulator(self):
         """The org shows all changes, and nothing goes wrong any more."""
-        request = urllib.request.Request(self.simulator.control + "faults", method="DELETE")
-        urllib.request.urlopen(request).read()
-        time.sleep(self.arguments.visibility_delay / 1000)
+        self.simulator.forget_faults()
+        self.simulator.advance("%dms" % self.arguments.visibility_delay)
 
     # Runs
 
     def allowed(self):
         return postgres_proof.DISTURBED if self.arguments.fault else (0,)
 
-    def spawn(self, *options, takes_over=False):
-        command = [self.arguments.programs + "/pubsub-etl", self.command, self.pipeline_file]
-        command += ["--report", self.work + "/report.json", *options]
+    def start_run(self, *options, takes_over=False):
+        options = [self.verb, "--report", self.work + "/report.json", *options]
         if self.arguments.has_tables and (takes_over or self.counts.get("kill") or self.counts.get("server_kill")):
             # The lease of a run that has lost its life or its server may not have expired.
-            command.append("--take-over")
-        with open(self.errors, "wb") as errors:
-            return subprocess.Popen(command, env=self.environment, stderr=errors)
+            options.append("--take-over")
+        return self.spawn(*options)
 
-    def wait(self, process):
+    def finish(self, process):
         """The exit code; ends the proof if the run does not end."""
-        deadline = time.monotonic() + LIMIT
-        while process.poll() is None:
-            self.peak_kib = max(self.peak_kib, postgres_proof.peak_kib(process.pid))
-            if time.monotonic() > deadline:
-                process.kill()
-                self.fail("a run has not ended after %d s" % LIMIT)
-            time.sleep(0.01)
-        return process.returncode
+        code, _, peak = harness.wait_with_peak(process, LIMIT, self.fail)
+        self.peak_kib = max(self.peak_kib, peak)
+        return code
 
     def run(self, allowed, is_last=False):
         """A run that we do not disturb."""
-        code = self.wait(self.spawn())
+        code = self.finish(self.start_run())
         if code == 75 and "--take-over" in self.said():
             self.count("take_overs")
-            code = self.wait(self.spawn(takes_over=True))
+            code = self.finish(self.start_run(takes_over=True))
         if code not in allowed:
             self.fail("exit code %d" % code)
         if code == 0 and self.is_clean and self.said():
@@ -356,12 +310,11 @@ class Copy:
 
     def follow(self):
         """One run that goes on until it has looked twice for what is to be read again."""
-        process = self.spawn("--follow")
+        process = self.start_run("--follow")
+        # Time is the subject: it looks once a minute.
         time.sleep(FOLLOWED)
         process.send_signal(signal.SIGINT)
-        code = self.wait(process)
-        if code != 0:
-            self.fail("exit code %d" % code)
+        self.end(process)
 
     def disturb_all(self):
         for _ in range(10 + 6 * len(self.disturbances)):
@@ -377,15 +330,14 @@ class Copy:
 
     def publish(self, count):
         """Events beside those that come by themselves, so that the next run has something to do."""
-        for topic in self.arguments.topics:
-            self.simulator.post("publish?count=%d&topic=%s" % (count, topic))
+        self.simulator.publish(count, *self.arguments.topics)
         self.published += count * len(self.arguments.topics)
 
     def disturb(self, kind):
         """Whether the disturbance happened before the run's end."""
         moments = ["start", "load", "load", "any"] + ["read"] * 4 * self.arguments.has_files
         moment = self.chance.choice(moments)
-        process = self.spawn()
+        process = self.start_run()
         self.await_moment(process, moment)
         if process.poll() is not None:
             self.check_disturbed(process.returncode)
@@ -396,9 +348,10 @@ class Copy:
                 return False
         else:
             self.cluster.crash()
+            # The run may notice, or not.
             time.sleep(self.chance.choice([0, 0.2, 1.5]))
             self.cluster.start()
-            self.check_disturbed(self.wait(process))
+            self.check_disturbed(self.finish(process))
         self.count("disturbed_at_" + moment)
         if self.arguments.has_files and any(0 < rows for rows in FilesWatch(self.work).rows()):
             self.count("disturbed_in_pass")
@@ -428,20 +381,17 @@ class Copy:
         until the run's end."""
         if moment == "read":
             watch = FilesWatch(self.work)
-            while process.poll() is None and not any(0 < rows for rows in watch.rows()):
-                time.sleep(0.002)
+            harness.eventually(
+                lambda: any(0 < rows for rows in watch.rows()), None, LIMIT, process, pause=0.002)
         if moment == "load":
             # The checkpoint of files is durable first, the database's transaction next.
             watches_files = self.arguments.files or self.arguments.has_files and self.chance.random() < 0.5
             with FilesWatch(self.work) if watches_files else Watch(self.url) as watch:
                 before = watch.progress()
-                while process.poll() is None and watch.progress() == before:
-                    time.sleep(0.005)
+                harness.eventually(lambda: watch.progress() != before, None, LIMIT, process, pause=0.005)
         longest = {"start": 0.6, "load": 1, "read": 0.3, "any": 5}[moment]
-        deadline = time.monotonic() + self.chance.uniform(0.02, longest)
-        while process.poll() is None and time.monotonic() < deadline:
-            self.peak_kib = max(self.peak_kib, postgres_proof.peak_kib(process.pid))
-            time.sleep(0.002)
+        harness.ends_within(process, self.chance.uniform(0.02, longest))
+        self.peak_kib = max(self.peak_kib, harness.peak_kib(process.pid))
 
     def check_disturbed(self, code):
         if code not in postgres_proof.DISTURBED:
@@ -517,12 +467,10 @@ class Copy:
 
     def refold(self):
         """Rebuilds the row of every record from its history, which must change none."""
-        command = [self.arguments.programs + "/pubsub-etl", "refold", self.pipeline_file]
-        done = subprocess.run(command, env=self.environment, stdout=subprocess.PIPE)
-        text = done.stdout.decode()
+        text = self.call("refold").stdout
         counts = re.findall(r"([\d,]+) records checked, ([\d,]+) changed", text)
-        if done.returncode or not counts or any(changed != "0" for _, changed in counts):
-            sys.exit("seed %d: refold ended with %d: %s" % (self.seed, done.returncode, text))
+        if not counts or any(changed != "0" for _, changed in counts):
+            sys.exit("seed %d: refold says %s" % (self.seed, text))
         return sum(int(checked.replace(",", "")) for checked, _ in counts)
 
 
@@ -546,8 +494,7 @@ class FilesWatch(contextlib.AbstractContextManager):
     def rows(self):
         """Records of each pass that is not complete."""
         try:
-            with open(self.path, encoding="utf-8") as file:
-                sinks = json.load(file)["sinks"]
+            sinks = harness.read_json(self.path)["sinks"]
         except FileNotFoundError:
             return []
         passes = sinks.get("files", {}).get("passes", [])

@@ -9,7 +9,6 @@ set. An expression that divides by zero sends its events to the dead letters; wh
 corrected, `dead-letters retry`, killed once, brings each of them once. Prints one JSON line.
 """
 
-import argparse
 import collections
 import glob
 import json
@@ -225,8 +224,7 @@ def routed(program, work, environment):
     said = done.stderr.decode()
     expect(done.returncode == 65 and 'run.fail_on has "dead_letters"' in said and "dead-letters retry" in said,
            "run.fail_on:", done.returncode, said)
-    with open(report, encoding="utf-8") as file:
-        rows = {sink["name"]: sink["rows"] for sink in json.load(file)["sinks"]}
+    rows = {sink["name"]: sink["rows"] for sink in harness.read_json(report)["sinks"]}
     for name, entity in (("accounts", "Account"), ("rest", "Opportunity")):
         directory = work + "/out/routed/" + name
         lines = lines_of(directory)
@@ -295,14 +293,7 @@ def measure(arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--events", type=int, default=600)
-    parser.add_argument("--kills", type=int, default=6)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--measure", action="store_true", help="compare the CPU of stages instead")
-    arguments = parser.parse_args()
+    arguments = harness.arguments(events=600, kills=6, seed=1, measure=False)
     if arguments.measure:
         measure(arguments)
         return

@@ -11,14 +11,12 @@ events to the files and the tables. A schema to which the route sends no row of 
 Prints one JSON line; exits 1 at the first difference.
 """
 
-import argparse
 import collections
 import datetime
 import decimal
 import hashlib
 import hmac
 import json
-import os
 import random
 import re
 import subprocess
@@ -279,15 +277,7 @@ class Proof:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--events", type=int, default=300)
-    parser.add_argument("--existing", type=int, default=60)
-    parser.add_argument("--kills", type=int, default=6)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    os.makedirs(arguments.work, exist_ok=True)
+    arguments = harness.arguments(events=300, existing=60, kills=6, seed=1)
     started = time.monotonic()
     with postgres.Cluster() as cluster, harness.Simulator(
         arguments.programs, arguments.work, "--events", str(arguments.events), "--existing", str(arguments.existing),

@@ -10,9 +10,7 @@
 Prints one JSON line; exits 1 on any difference.
 """
 
-import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -23,13 +21,8 @@ TOPIC = "/data/OpportunityChangeEvent"
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--kills", type=int, default=6)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(kills=6)
+    work = arguments.work
     options = ["--events", "5000", "--seed", "3", "--topics", TOPIC]
     with harness.Simulator(arguments.programs, work, *options) as simulator:
         print(json.dumps(Proof(arguments.programs, work, simulator).prove(arguments.kills)))

@@ -9,7 +9,6 @@ except those that the storm made undecodable: these are the dead letters. Prints
 a storm ended otherwise, with its seed.
 """
 
-import argparse
 import collections
 import concurrent.futures
 import glob
@@ -17,7 +16,6 @@ import json
 import os
 import subprocess
 import sys
-import urllib.request
 
 import harness
 import storm
@@ -84,8 +82,7 @@ def run_storm(seed, programs, work):
             fail(seed, "no run of", MOST_RUNS, "succeeded:", done.stderr.decode())
         waiting = simulator.get("stats")["faults"]
         # The comparison asks the service, too.
-        forget = urllib.request.Request(simulator.control + "faults", method="DELETE")
-        urllib.request.urlopen(forget).read()
+        simulator.forget_faults()
         published = events_by_topic(simulator.truth)
         damaged_ids = {published[topic][number - 1][0] for topic, numbers in damaged.items()
                 for number in numbers if number <= len(published[topic])}
@@ -103,14 +100,8 @@ def run_storm(seed, programs, work):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--storms", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=3)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
+    arguments = harness.arguments(storms=4, seed=1, jobs=3)
+    work = arguments.work
     codes = collections.Counter()
     figures = collections.Counter()
     failed = False

@@ -9,10 +9,7 @@ terminal shows why nothing comes and keeps what was done; a reset leaves a line 
 JSON line; exits 1 at the first difference.
 """
 
-import argparse
-import concurrent.futures
 import glob
-import http.server
 import json
 import os
 import pty
@@ -23,11 +20,11 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 
 import grpc
 
-import harness
+import harness  # and where the module `peer` is
+import peer
 
 SECRET = "c4nary+Secret/1"
 FILE_SECRET = "c4nary file secret 2"
@@ -42,26 +39,17 @@ FORBIDDEN = ["\x1b", "\x07", "\x08", "\r", "\x9b", "\u202e", "\u2028"]
 TOPIC = "/data/OpportunityChangeEvent"
 
 
-class Login(http.server.BaseHTTPRequestHandler):
+class Login(peer.Handler):
     """Gives a token, or repeats the request in a refusal."""
 
     refuses = True
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        answer = {"error": "invalid_grant" + STEERING, "error_description": STEERING + body}
-        if not Login.refuses:
-            base = "http://127.0.0.1:%d" % self.server.server_port
-            answer = {"access_token": TOKEN, "instance_url": base,
-                      "id": base + "/id/00D000000000001EAA/005000000000001AAA"}
-        text = json.dumps(answer).encode()
-        self.send_response(400 if Login.refuses else 200)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_):
-        pass
+        body = self.body().decode()
+        if Login.refuses:
+            return self.answer({"error": "invalid_grant" + STEERING, "error_description": STEERING + body}, 400)
+        self.answer({
+            "access_token": TOKEN, "instance_url": self.base, "id": self.base + "/id/00D000000000001EAA/005000000000001AAA"})
 
 
 class Service(grpc.GenericRpcHandler):
@@ -78,32 +66,24 @@ class Service(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(refuse)
 
 
-def database(listener):
+def database(client):
     """Asks every client for its password and repeats it in each part of a refusal."""
     while True:
-        try:
-            client, _ = listener.accept()
-        except OSError:
-            return
-        with client:
-            packet = b""
-            while True:
-                (length,) = struct.unpack("!i", client.recv(4, socket.MSG_WAITALL))
-                packet = client.recv(length - 4, socket.MSG_WAITALL)
-                if packet[:4] not in (b"\x04\xd2\x16\x2f", b"\x04\xd2\x16\x30"):
-                    break
-                client.sendall(b"N")
-            client.sendall(b"R" + struct.pack("!ii", 8, 3))
-            answer = client.recv(1)
-            if answer != b"p":
-                continue
-            (length,) = struct.unpack("!i", client.recv(4, socket.MSG_WAITALL))
-            password = client.recv(length - 4, socket.MSG_WAITALL).rstrip(b"\0")
-            said = STEERING.encode() + b" password " + password + b" user c4naryRow7"
-            fields = [b"SFATAL", b"VFATAL", b"C28P01", b"M" + STEERING.encode() + password,
-                      b"Drow is " + said + b"\nmore c4naryRow7", b"Htry " + said, b""]
-            body = b"\0".join(fields) + b"\0"
-            client.sendall(b"E" + struct.pack("!i", len(body) + 4) + body)
+        (length,) = struct.unpack("!i", client.recv(4, socket.MSG_WAITALL))
+        packet = client.recv(length - 4, socket.MSG_WAITALL)
+        if packet[:4] not in (b"\x04\xd2\x16\x2f", b"\x04\xd2\x16\x30"):
+            break
+        client.sendall(b"N")
+    client.sendall(b"R" + struct.pack("!ii", 8, 3))
+    if client.recv(1) != b"p":
+        return
+    (length,) = struct.unpack("!i", client.recv(4, socket.MSG_WAITALL))
+    password = client.recv(length - 4, socket.MSG_WAITALL).rstrip(b"\0")
+    said = STEERING.encode() + b" password " + password + b" user c4naryRow7"
+    fields = [b"SFATAL", b"VFATAL", b"C28P01", b"M" + STEERING.encode() + password,
+              b"Drow is " + said + b"\nmore c4naryRow7", b"Htry " + said, b""]
+    body = b"\0".join(fields) + b"\0"
+    client.sendall(b"E" + struct.pack("!i", len(body) + 4) + body)
 
 
 def require(condition, what):
@@ -140,21 +120,16 @@ class Proof:
     # Secrets and steering
 
     def hostile(self):
-        login = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Login)
-        threading.Thread(target=login.serve_forever, daemon=True).start()
-        service = grpc.server(concurrent.futures.ThreadPoolExecutor(8))
-        service.add_generic_rpc_handlers((Service(),))
-        port = service.add_insecure_port("127.0.0.1:0")
-        service.start()
-        listener = socket.create_server(("127.0.0.1", 0))
-        threading.Thread(target=database, args=(listener,), daemon=True).start()
+        login = peer.serve_http(Login)
+        service, port = peer.serve_grpc(Service())
+        database_port = peer.serve_sockets(database)
         environment = dict(os.environ)
         for name in ["no_proxy", "NO_PROXY"]:
             environment.pop(name, None)
         environment.update(
             SF_LOGIN_URL="http://127.0.0.1:%d" % login.server_port,
             PUBSUB_ENDPOINT="http://127.0.0.1:%d" % port, SF_CLIENT_ID="id", SF_CLIENT_SECRET=SECRET,
-            DATABASE_URL="postgresql://etl:%s@127.0.0.1:%d/db" % (DATABASE_PASSWORD, listener.getsockname()[1]),
+            DATABASE_URL="postgresql://etl:%s@127.0.0.1:%d/db" % (DATABASE_PASSWORD, database_port),
             https_proxy="http://me:%s@127.0.0.1:9" % PROXY_PASSWORD, BROKEN=BROKEN_URL, C="c4nary-in-variable")
         with open(self.work + "/secret", "w", encoding="utf-8") as file:
             file.write(FILE_SECRET + "\n")
@@ -168,7 +143,6 @@ class Proof:
             self.call(environment, "check", self.work + "/hostile0.json", "--set", argument, codes=[64])
         login.shutdown()
         service.stop(0)
-        listener.close()
 
     def documents(self):
         """Pipelines, with the exit codes of those whose file is refused."""
@@ -376,11 +350,8 @@ class Proof:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    arguments = parser.parse_args()
-    proof = Proof(arguments.programs, os.path.abspath(arguments.work))
+    arguments = harness.arguments()
+    proof = Proof(arguments.programs, arguments.work)
     proof.hostile()
     proof.simulator_files()
     checked = proof.checked

@@ -21,15 +21,11 @@ call the copy equal as often as --live-runs says. At last files are cut, changed
 Prints a JSON line for each part; exits 1 on the first thing that is not as it has to be.
 """
 
-import argparse
 import hashlib
 import json
 import os
-import random
 import shutil
-import subprocess
 import sys
-import time
 
 import zstandard
 
@@ -45,8 +41,7 @@ say = verify_proof.say
 
 def main():
     arguments = parse()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    work = arguments.work
     for name in ("state", "out"):
         shutil.rmtree(work + "/" + name, ignore_errors=True)
     with harness.Simulator(
@@ -63,19 +58,9 @@ def main():
 
 
 def parse():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--existing", type=int, default=1500)
-    parser.add_argument("--events", type=int, default=1500)
-    parser.add_argument("--differences", type=int, default=200)
-    parser.add_argument("--live-runs", type=int, default=3)
-    parser.add_argument("--live-rate", type=float, default=30)
-    parser.add_argument("--visibility-wait", type=float, default=1, help="seconds")
-    parser.add_argument("--sinks", default="files", choices=["files", "both"])
-    parser.add_argument("--measure", action="store_true")
-    return parser.parse_args()
+    return harness.arguments(
+        seed=1, existing=1500, events=1500, differences=200, live_runs=3, live_rate=30.0, visibility_wait=1.0,
+        sinks=("files", "both"), measure=False)
 
 
 class Line:
@@ -158,26 +143,18 @@ class Output:
                 file.write(json.dumps(entry, separators=(",", ":")) + "\n")
 
 
-class FilesProof(verify_proof.Proof):
+class FilesProof(verify_proof.CopyProof):
     def __init__(self, arguments, work, simulator, url=None):
-        self.arguments, self.work, self.simulator = arguments, work, simulator
-        self.began = time.monotonic()
-        self.chance = random.Random("%d verify files" % arguments.seed)
-        self.environment = dict(simulator.environment)
-        document = harness.pipeline("copy", TOPICS)
-        document["source"]["snapshot"] = {
-            "mode": "initial", "visibility_wait": "%dms" % (arguments.visibility_wait * 1000)}
+        super().__init__(arguments, work, simulator)
         self.output = work + "/out"
         # Files of some lines, so that records are in several.
-        document["sinks"] = [
+        sinks = [
             {"type": "files", "name": "files", "directory": self.output,
              "rotate": {"max_events": 1000000 if arguments.measure else 400}}]
         if url:
             self.environment["DATABASE_URL"] = url
-            document["sinks"].append({"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}"})
-        self.pipeline_file = work + "/pipeline.json"
-        harness.write_json(self.pipeline_file, document)
-        self.peak_kib = 0
+            sinks.append({"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}"})
+        self.write(*sinks)
 
     def verify(self, *arguments, code=0):
         """Entries of the files sink, by object."""
@@ -194,7 +171,8 @@ class FilesProof(verify_proof.Proof):
 
     def prove(self):
         self.run("run")
-        self.await_age()
+        self.age()
+        self.run("run")
         if self.arguments.measure:
             return self.measure()
         tables, report = self.verify("--full")
@@ -227,8 +205,7 @@ class FilesProof(verify_proof.Proof):
         self.planted = planted
 
     def columns(self, name):
-        with open("%s/%s/_columns.json" % (self.output, name), encoding="utf-8") as file:
-            columns = json.load(file)["columns"]
+        columns = harness.read_json("%s/%s/_columns.json" % (self.output, name))["columns"]
         blind = {"Weighted_Amount__c"}
         return [(column["name"], column["type"]) for column in columns
                 if column["name"][0] != "_" and column["name"] not in blind]
@@ -368,7 +345,8 @@ class FilesProof(verify_proof.Proof):
         if self.arguments.sinks == "files":
             self.run("verify", "--repair", allowed=(64,))
         self.run("snapshot")
-        self.await_age()
+        self.age()
+        self.run("run")
         tables, _ = self.verify("--full", code=65)
         for name, wanted in self.planted.items():
             self.check_table(name, tables[name], {**wanted, "missing": set(), "fields": {}})

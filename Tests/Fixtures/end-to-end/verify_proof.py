@@ -20,20 +20,16 @@ often as --live-runs says.
 Prints a JSON line for each part; exits 1 on the first thing that is not as it has to be.
 """
 
-import argparse
 import json
-import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
 
 import harness
 import postgres
-import postgres_proof
 import snapshot_proof
 
 TOPICS = snapshot_proof.TOPICS + ["/data/Station__ChangeEvent"]
@@ -61,8 +57,7 @@ CHANGED_NUMBER = "CASE WHEN abs({0}) < 1000000 THEN {0} + 1 ELSE 17 END"
 
 def main():
     arguments = parse()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    work = arguments.work
     shutil.rmtree(work + "/state", ignore_errors=True)
     with harness.Simulator(
         arguments.programs, work, "--events", str(arguments.events), "--seed", str(arguments.seed),
@@ -74,21 +69,9 @@ def main():
 
 
 def parse():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--existing", type=int, default=1500)
-    parser.add_argument("--events", type=int, default=1500)
-    parser.add_argument("--differences", type=int, default=200)
-    parser.add_argument("--live-runs", type=int, default=3)
-    parser.add_argument("--live-rate", type=float, default=30)
-    parser.add_argument("--mode", default="both", choices=["both", "current"])
-    parser.add_argument("--delete", default="mark", choices=["mark", "remove"])
-    parser.add_argument("--visibility-wait", type=float, default=1, help="seconds")
-    parser.add_argument("--compounds", action="store_true")
-    parser.add_argument("--measure", action="store_true")
-    return parser.parse_args()
+    return harness.arguments(
+        seed=1, existing=1500, events=1500, differences=200, live_runs=3, live_rate=30.0, mode=("both", "current"),
+        delete=("mark", "remove"), visibility_wait=1.0, compounds=False, measure=False)
 
 
 def slow_readers(arguments):
@@ -106,47 +89,109 @@ def say(part, **values):
     print(json.dumps({"part": part, **values}), flush=True)
 
 
-class Proof:
-    def __init__(self, arguments, work, simulator, cluster):
+class CopyProof(harness.Exporter):
+    """What the proofs of tables and of files have in common."""
+
+    def __init__(self, arguments, work, simulator):
+        super().__init__(
+            arguments.programs + "/pubsub-etl", work + "/pipeline.json", dict(simulator.environment))
         self.arguments, self.work, self.simulator = arguments, work, simulator
-        self.began = time.monotonic()
         self.chance = random.Random("%d verify" % arguments.seed)
-        self.url = cluster.make_database("warehouse")
-        self.environment = dict(simulator.environment)
-        self.environment["DATABASE_URL"] = cluster.url("warehouse", user=postgres.ROLE)
-        document = harness.pipeline("copy", TOPICS)
-        document["source"]["snapshot"] = {
-            "mode": "initial", "visibility_wait": "%dms" % (arguments.visibility_wait * 1000)}
-        document["sinks"] = [
-            {"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}", "mode": arguments.mode,
-             "delete": arguments.delete}]
-        if arguments.compounds:
-            document["stages"] = []
-        self.pipeline_file = work + "/pipeline.json"
-        harness.write_json(self.pipeline_file, document)
         self.peak_kib = 0
 
-    # Programs
-
-    def command(self, *arguments):
-        return [self.arguments.programs + "/pubsub-etl", arguments[0], self.pipeline_file, *arguments[1:]]
+    def write(self, *sinks, **members):
+        document = harness.pipeline("copy", TOPICS)
+        document["source"]["snapshot"] = {
+            "mode": "initial", "visibility_wait": "%dms" % (self.arguments.visibility_wait * 1000)}
+        harness.write_json(self.path, {**document, "sinks": list(sinks), **members})
 
     def run(self, *arguments, allowed=(0,)):
         """Standard output of a command."""
-        with open(self.work + "/stderr", "wb") as errors, open(self.work + "/stdout", "wb") as output:
-            process = subprocess.Popen(
-                self.command(*arguments), env=self.environment, stdout=output, stderr=errors)
-            self.peak_kib = 0
-            while process.poll() is None:
-                self.peak_kib = max(self.peak_kib, postgres_proof.peak_kib(process.pid))
-                time.sleep(0.02)
-        with open(self.work + "/stdout", encoding="utf-8") as file:
-            output = file.read()
-        if process.returncode not in allowed:
-            with open(self.work + "/stderr", encoding="utf-8", errors="replace") as file:
-                errors = file.read()
-            sys.exit("%s ended with %d: %s %s" % (arguments, process.returncode, errors[-2000:], output[-6000:]))
+        with open(self.work + "/stdout", "wb") as output:
+            process = self.spawn(*arguments, stdout=output)
+        code, _, self.peak_kib = harness.wait_with_peak(process, 600, self.fail)
+        output = harness.read_text(self.work + "/stdout")
+        if code not in allowed:
+            self.fail(arguments, "ended with", code, output[-6000:])
         return output
+
+    def age(self):
+        """Makes all changes so far old enough to be judged."""
+        self.simulator.advance("%dms" % ((self.arguments.visibility_wait * MARGIN + 2) * 1000))
+
+    @staticmethod
+    def check_same(what, found, wanted):
+        if found != wanted:
+            sys.exit("%s: not planted: %s; not found: %s" % (
+                what, sorted(found - wanted)[:10], sorted(wanted - found)[:10]))
+
+    def check_whole(self, tables):
+        for name in OBJECTS:
+            counts = tables[name]["records"]
+            if counts["compared"] < self.arguments.existing or counts["equal"] != counts["compared"]:
+                sys.exit("%s: not all was compared: %s" % (name, counts))
+            if tables[name]["not_comparable"]:
+                sys.exit("%s: not comparable: %s" % (name, tables[name]["not_comparable"]))
+        if "Weighted_Amount__c" not in tables["Opportunity"]["blind"]["calculated"]:
+            sys.exit("the formula is not named: %s" % tables["Opportunity"]["blind"])
+
+    @staticmethod
+    def invented(record, number):
+        """An ID that no record has, with its checksum."""
+        short = record[:5] + "zzzz" + "%06d" % number
+        checksum = ""
+        for start in (0, 5, 10):
+            bits = sum(1 << place for place in range(5) if short[start + place].isupper())
+            checksum += "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"[bits]
+        return short + checksum
+
+    def check_live(self):
+        """Changes go on: a change that is on its way does not count as drift."""
+        ended = threading.Event()
+
+        def change():
+            while not ended.wait(len(TOPICS) / self.arguments.live_rate):
+                self.simulator.publish(1, *TOPICS)
+
+        changes = threading.Thread(target=change)
+        changes.start()
+        before = self.simulator.get("stats")["delivered"]
+        process = self.spawn("run", "--follow")
+        self.wait(process, lambda: self.simulator.get("stats")["delivered"] > before, "events are delivered")
+        try:
+            young, compared = 0, 0
+            for _ in range(self.arguments.live_runs):
+                tables, _ = self.verify("--full")
+                young += sum(table["records"]["too_young"] for table in tables.values())
+                compared += sum(table["records"]["compared"] for table in tables.values())
+        finally:
+            ended.set()
+            changes.join()
+            process.send_signal(signal.SIGINT)
+            self.end(process)
+        if not young:
+            sys.exit("nothing changed while verify ran")
+        say("live", runs=self.arguments.live_runs, compared=compared, too_young=young,
+            published=self.simulator.get("stats")["published"])
+
+    def measure(self):
+        for options in ((), ("--full",)):
+            began = time.monotonic()
+            tables, report = self.verify(*options)
+            say("measure", options=options, seconds=round(time.monotonic() - began, 1),
+                api_calls=report["api_calls"], peak_mib=round(self.peak_kib / 1024, 1),
+                compared=sum(table["records"]["compared"] for table in tables.values()))
+
+
+class Proof(CopyProof):
+    def __init__(self, arguments, work, simulator, cluster):
+        super().__init__(arguments, work, simulator)
+        self.url = cluster.make_database("warehouse")
+        self.environment["DATABASE_URL"] = cluster.url("warehouse", user=postgres.ROLE)
+        self.write(
+            {"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}", "mode": arguments.mode,
+             "delete": arguments.delete},
+            **({"stages": []} if arguments.compounds else {}))
 
     def verify(self, *arguments, code=0):
         """Tables by object."""
@@ -155,17 +200,12 @@ class Proof:
             sys.exit("exit code %d, and equal is %s" % (code, report["equal"]))
         return {table["entity"]: table for table in report["tables"]}, report
 
-    def await_age(self):
-        """All changes so far are old enough to be judged: the simulator published them before the proof began."""
-        age = time.monotonic() - self.began
-        time.sleep(max(0, self.arguments.visibility_wait * MARGIN + 2 - age))
-        self.run("run")
-
     # The proof
 
     def prove(self):
         self.run("run")
-        self.await_age()
+        self.age()
+        self.run("run")
         if self.arguments.measure:
             return self.measure()
         tables, report = self.verify("--full")
@@ -178,16 +218,6 @@ class Proof:
         self.check_repair()
         if self.arguments.live_runs:
             self.check_live()
-
-    def check_whole(self, tables):
-        for name in OBJECTS:
-            counts = tables[name]["records"]
-            if counts["compared"] < self.arguments.existing or counts["equal"] != counts["compared"]:
-                sys.exit("%s: not all was compared: %s" % (name, counts))
-            if tables[name]["not_comparable"]:
-                sys.exit("%s: not comparable: %s" % (name, tables[name]["not_comparable"]))
-        if "Weighted_Amount__c" not in tables["Opportunity"]["blind"]["calculated"]:
-            sys.exit("the formula is not named: %s" % tables["Opportunity"]["blind"])
 
     def query(self, sql):
         return postgres.query(self.url, sql)
@@ -282,21 +312,10 @@ class Proof:
                     "UPDATE %s SET %s = %s WHERE id = '%s' AND %s" % (table, name, change, record, condition))
         return statements
 
-    @staticmethod
-    def invented(record, number):
-        """An ID that no record has, with its checksum."""
-        short = record[:5] + "zzzz" + "%06d" % number
-        checksum = ""
-        for start in (0, 5, 10):
-            bits = sum(1 << place for place in range(5) if short[start + place].isupper())
-            checksum += "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"[bits]
-        return short + checksum
-
     def check_planted(self, planted):
         tables, report = self.verify("--full", code=65)
         if self.arguments.visibility_wait >= 1:
-            with open(self.work + "/stderr", encoding="utf-8") as file:
-                remarks = file.read()
+            remarks = self.said()
             for turn in ("(1 of 2)", "(2 of 2)"):
                 if "some records of Account differ; reading them again in " not in remarks or turn not in remarks:
                     sys.exit("no word of the wait %s: %s" % (turn, remarks))
@@ -330,22 +349,14 @@ class Proof:
             sys.exit("the sample is wrong: %s" % tables)
         say("sample", found=sum(len(records) for records in found.values()))
 
-    @staticmethod
-    def check_same(what, found, wanted):
-        if found != wanted:
-            sys.exit("%s: not planted: %s; not found: %s" % (
-                what, sorted(found - wanted)[:10], sorted(wanted - found)[:10]))
-
     def check_refusals(self):
         """While a run holds the database, nothing is repaired."""
-        process = subprocess.Popen(self.command("run", "--follow"), env=self.environment, stderr=subprocess.DEVNULL)
+        process = self.spawn("run", "--follow")
         lease = "SELECT 1 FROM %s._etl_checkpoint WHERE lease_until > now()" % SCHEMA
-        while process.poll() is None and not self.query(lease):
-            time.sleep(0.05)
+        self.wait(process, lambda: self.query(lease), "a lease")
         self.run("verify", "--repair", allowed=(75,))
         process.send_signal(signal.SIGINT)
-        if process.wait() != 0:
-            sys.exit("the run that follows ended with %d" % process.returncode)
+        self.end(process)
         self.run("verify", "--entity", "Nothing", allowed=(64,))
         database = self.url.rsplit("/", 1)[1].split("?")[0]
         self.query('REVOKE TEMPORARY ON DATABASE "%s" FROM PUBLIC, %s' % (database, postgres.ROLE))
@@ -353,9 +364,7 @@ class Proof:
                            " WHERE datname = current_database() AND rolname = '%s'" % (postgres.ROLE, postgres.ROLE))
         if owned[0][0] != "t":
             self.run("verify", allowed=(77,))
-            with open(self.work + "/stderr", encoding="utf-8") as file:
-                if "GRANT TEMPORARY" not in file.read():
-                    sys.exit("the missing grant is not named")
+            self.says("GRANT TEMPORARY")
         self.query('GRANT TEMPORARY ON DATABASE "%s" TO PUBLIC' % database)
         changes = [
             option for value in ("name=changes", "sinks.0.schema=changes", "source.snapshot.mode=never")
@@ -363,57 +372,16 @@ class Proof:
         ]
         self.run("run", *changes)
         self.run("verify", *changes, allowed=(75,))
-        with open(self.work + "/stderr", encoding="utf-8") as file:
-            if "the records were never read" not in file.read():
-                sys.exit("a table of changes alone is taken for a copy")
+        self.says("the records were never read")
         say("refusals", checks_grant=owned[0][0] != "t")
 
     def check_repair(self):
         self.run("verify", "--full", "--repair", "--json", allowed=(65,))
         for _ in range(3):
-            time.sleep(self.arguments.visibility_wait + 0.5)
+            self.age()
             self.run("repair")
         tables, _ = self.verify("--full")
         say("repaired", marked={name: table["records"]["marked"] for name, table in tables.items()})
-
-    def check_live(self):
-        """Changes go on: a change that is on its way does not count as drift."""
-        ended = threading.Event()
-
-        def change():
-            while not ended.wait(len(TOPICS) / self.arguments.live_rate):
-                for topic in TOPICS:
-                    self.simulator.post("publish?count=1&topic=" + topic)
-
-        changes = threading.Thread(target=change)
-        changes.start()
-        process = subprocess.Popen(self.command("run", "--follow"), env=self.environment, stderr=subprocess.DEVNULL)
-        try:
-            time.sleep(self.arguments.visibility_wait * MARGIN)
-            young, compared = 0, 0
-            for _ in range(self.arguments.live_runs):
-                tables, _ = self.verify("--full")
-                young += sum(table["records"]["too_young"] for table in tables.values())
-                compared += sum(table["records"]["compared"] for table in tables.values())
-        finally:
-            ended.set()
-            changes.join()
-            process.send_signal(signal.SIGINT)
-            code = process.wait()
-        if code != 0:
-            sys.exit("the run that follows ended with %d" % code)
-        if not young:
-            sys.exit("nothing changed while verify ran")
-        say("live", runs=self.arguments.live_runs, compared=compared, too_young=young,
-            published=self.simulator.get("stats")["published"])
-
-    def measure(self):
-        for options in ((), ("--full",)):
-            began = time.monotonic()
-            tables, report = self.verify(*options)
-            say("measure", options=options, seconds=round(time.monotonic() - began, 1),
-                api_calls=report["api_calls"], peak_mib=round(self.peak_kib / 1024, 1),
-                compared=sum(table["records"]["compared"] for table in tables.values()))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ or end with 75 and name the limit; none is ended by a signal, and none hangs. A 
 completes the files, which equal the truth. Prints one JSON line: how many runs ended with which exit code.
 """
 
-import argparse
 import collections
 import json
 import os
@@ -24,14 +23,8 @@ PUBLISHED = "/event/Order_Event__e"
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--limits", type=int, nargs="+", default=[4, 5, 6, 7, 16, 34, 35, 36, 64])
-    parser.add_argument("--verbose", action="store_true", help="print the message of each run")
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(limits="4,5,6,7,16,34,35,36,64", verbose=False)
+    work, limits = arguments.work, [int(limit) for limit in arguments.limits.split(",")]
     program = arguments.programs + "/pubsub-etl"
     outcomes, failures = collections.defaultdict(collections.Counter), []
     with harness.Simulator(
@@ -65,7 +58,7 @@ def main():
             if name.startswith("publish") and done.returncode == 0 and done.stdout.count("published") != 30:
                 failures.append("%s with %s descriptors: %s" % (name, limit, done.stdout[-1000:]))
 
-        for limit in arguments.limits:
+        for limit in limits:
             for name in commands:
                 run(name, limit)
         run("run", None)

@@ -21,21 +21,20 @@ MISSED of a mode's points are a failure. --sample takes so many points of each m
 at the first difference prints the point, to be repeated with --only, and exits 1.
 """
 
-import argparse
 import collections
 import concurrent.futures
 import errno
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 
-import exported
+import exported  # and where the harness is
+import harness
 import power_cut
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -400,20 +399,8 @@ def points_of(mode, counts, arguments, chance):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--modes", default=",".join(MODES))
-    parser.add_argument("--sample", type=int)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--again", type=int, default=400)
-    parser.add_argument("--events", type=int, default=250)
-    parser.add_argument("--jobs", type=int, default=48)
-    parser.add_argument("--only", type=json.loads)
-    arguments = parser.parse_args()
-    arguments.work = os.path.realpath(arguments.work)
-    os.makedirs(arguments.work, exist_ok=True)
+    arguments = harness.arguments(
+        modes=",".join(MODES), sample=int, seed=1, seeds=3, again=400, events=250, jobs=48, only=json.loads)
     shutil.rmtree(arguments.work + "/points", ignore_errors=True)
     shim = arguments.work + "/fault_shim.so"
     subprocess.run(
@@ -421,23 +408,13 @@ def main():
          HERE + "/fault_shim.c", "-ldl"],
         check=True,
     )
-    truth, env_file = arguments.work + "/truth.ndjson", arguments.work + "/env"
-    simulator = subprocess.Popen(
-        [arguments.programs + "/pubsub-simulator", "--events", str(arguments.events),
-         "--data", "random", "--seed", "1", "--extremes", "0.01", "--keepalive-interval", "1.2", "--truth", truth,
-         "--env", env_file],
-        stdout=subprocess.PIPE,
-    )
-    try:
-        if not simulator.stdout.readline().startswith(b"ready"):
-            sys.exit("the simulator did not become ready")
-        with open(env_file, encoding="utf-8") as file:
-            os.environ.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
-        proof = Proof(arguments, dict(os.environ), shim, exported.Truth(truth, TOPICS))
+    with harness.Simulator(
+        arguments.programs, arguments.work, "--events", str(arguments.events), "--seed", "1",
+        "--keepalive-interval", "1.2",
+    ) as simulator:
+        os.environ.update(simulator.environment)
+        proof = Proof(arguments, simulator.environment, shim, exported.Truth(simulator.truth, TOPICS))
         failed = prove(proof, arguments)
-    finally:
-        simulator.send_signal(signal.SIGTERM)
-        simulator.wait()
     sys.exit(1 if failed else 0)
 
 

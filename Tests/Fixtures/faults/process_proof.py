@@ -12,7 +12,6 @@
 Prints one JSON line: the cases that were tried.
 """
 
-import argparse
 import json
 import os
 import resource
@@ -115,16 +114,13 @@ def nobody_reads(programs, work, simulator):
     wait_for(work + "/out/followed", process)
     process.send_signal(signal.SIGTERM)
     require("unread: the first SIGTERM is obeyed", process.wait(120), 0)
-    with open(report, encoding="utf-8") as file:
-        require("unread: the report says why", json.load(file)["reason"], "signal")
+    require("unread: the report says why", harness.read_json(report)["reason"], "signal")
     os.close(pipe)
 
 
 def wait_for(output, process):
-    """Waits until a run has written something."""
-    while not any(names for _, _, names in os.walk(output)):
-        if process.poll() is not None:
-            sys.exit("the run ended with %d before it wrote anything" % process.returncode)
+    harness.eventually(
+        lambda: any(names for _, _, names in os.walk(output)), "the run writes something", process=process)
 
 
 def hang_up(programs, work, simulator):
@@ -174,12 +170,8 @@ def threads(programs, work, simulator):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments()
+    work = arguments.work
     arguments_are_found(arguments.programs, work)
     with harness.Simulator(
         arguments.programs, work, "--events", "2000", "--topics", ",".join(TOPICS), "--state-dir", work + "/simulator"

@@ -10,7 +10,6 @@ run that nothing is refused to completes what the others began, and the files eq
 JSON line: for each call, how many runs ended with which exit code.
 """
 
-import argparse
 import collections
 import errno
 import json
@@ -50,14 +49,8 @@ def compiled(work):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--events", type=int, default=500)
-    parser.add_argument("--verbose", action="store_true", help="print the message of each run")
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
+    arguments = harness.arguments(events=500, verbose=False)
+    work = arguments.work
     shim = compiled(work)
     result = []
     with harness.Simulator(arguments.programs, work, "--events", str(arguments.events)) as simulator:

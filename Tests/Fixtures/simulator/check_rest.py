@@ -269,7 +269,7 @@ def complete_job(fault=None):
     deadline = time.monotonic() + 60
     while job["state"] in ("UploadComplete", "InProgress"):
         assert time.monotonic() < deadline, job
-        time.sleep(0.05)
+        time.sleep(0.05)  # as clients of Bulk ask again and again
         job = get(f"jobs/query/{job['id']}").json()
     return job
 
