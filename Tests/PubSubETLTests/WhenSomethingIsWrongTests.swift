@@ -19,7 +19,6 @@ struct WhenSomethingIsWrongTests {
     // that has a row.
     "Avro/", "PubSubSource/Decoding", "PubSubSource/Schemas", "SalesforcePubSub/EventSchemas.swift",
     "RESTSource/SnapshotDecoder.swift", "RESTSource/ReadBatch.swift", "PubSubETL/Commands/Publish",
-    "FileSink/DeadLetterArchive.swift",
     // Responses that a peer does not send.
     "PubSubAPI/", "HTTP2Transport/", "HTTPClient/", "TLSStream/", "SalesforceREST/",
     "PostgresClient/PostgresConnection.swift", "PostgresClient/PostgresConnection+Copy.swift",

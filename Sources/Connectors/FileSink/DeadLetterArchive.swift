@@ -1,5 +1,6 @@
 internal import DurableFiles
 public import JSON
+internal import Pipeline
 
 /// Reads the dead letters in a pipeline's directory. Takes no lock and writes nothing, so it can be
 /// used during a run.
@@ -18,16 +19,18 @@ public struct DeadLetterArchive {
 
   /// Calls `body` with each letter, in the order of the manifest, then those in files in progress.
   ///
-  /// Skips files that somebody has removed.
+  /// Skips files that are missing, which `OutputCheck` reports.
   ///
   /// - Parameter state: the checkpoint's state of the dead letters; nil if there is none.
-  /// - Throws: `FileSinkError`: `.inconsistent` for a file that is not the one in the manifest, `.io`;
-  ///   whatever `body` throws.
+  /// - Returns: the files that were changed.
+  /// - Throws: `FileSinkError` (`.io`); whatever `body` throws.
+  @discardableResult
   public func visit(
     openFiles state: JSONValue?, _ body: (StoredDeadLetter) throws -> Void
-  ) throws {
+  ) throws -> [DeadLetterCursor.DamagedFile] {
     let cursor = try self.cursor(openFiles: state)
     while try cursor.next(body) {}
+    return cursor.damaged
   }
 
   /// The letters of `visit`, some at a time, for whoever works between them.
@@ -53,23 +56,101 @@ public struct DeadLetterArchive {
     return DeadLetterCursor(files, directory: self.directory)
   }
 
-  /// The number of letters that were retried or dropped, and whose files are missing; 0 if it cannot
-  /// be determined.
-  func missingHandledCount(openFiles state: JSONValue?) -> Int64 {
-    guard
-      let ledger = try? DeadLetterLedger(
-        directory: self.directory, pipeline: self.pipeline, state: state)
-    else { return 0 }
-    var count = ledger.outcomes.count
-    do {
-      try self.visit(openFiles: state) { letter in
-        if ledger[letter] != nil { count -= 1 }
-      }
-    } catch {
-      return 0
+  /// The finished files that are missing or have another size, although their letters were dropped.
+  ///
+  /// - Throws: `FileSinkError`.
+  public func droppedFiles() throws(FileSinkError) -> [LostLetters] {
+    let ledger = try DeadLetterLedger(directory: self.directory, pipeline: self.pipeline)
+    guard !ledger.lostFiles.isEmpty else { return [] }
+    var dropped: [LostLetters] = []
+    let fileSystem = SystemFileSystem()
+    try ExportedFile.visit(.deadLetters, in: self.directory, pipeline: self.pipeline) { file in
+      guard self.org == nil || file.org == self.org, let count = ledger.lostFiles[file.name],
+        (try? fileSystem.size(of: "\(self.directory)/\(file.name)")).map({ $0 != Int(file.bytes) })
+          ?? true
+      else { return }
+      dropped.append(LostLetters(file, count: count))
     }
-    return Int64(count)
+    return dropped
   }
+
+  /// What is lost with files that cannot be read: those without a waiting letter are left out.
+  ///
+  /// - Parameter state: as for `visit`.
+  func lost(_ files: [ExportedFile], openFiles state: JSONValue?) -> [LostLetters] {
+    let ledger = try? DeadLetterLedger(
+      directory: self.directory, pipeline: self.pipeline, state: state)
+    let files = files.filter { ledger?.lostFiles[$0.name] == nil }
+    guard !files.isEmpty else { return [] }
+    var handled = Set((ledger?.outcomes ?? [:]).keys)
+    var waiting: [StoredDeadLetter] = []
+    // Without the letters that are there, none counts as retried or dropped.
+    let isRead =
+      (try? self.visit(openFiles: state) { letter in
+        if handled.remove(DeadLetterLedger.Key(letter)) == nil {
+          var letter = letter
+          letter.letter.payload = []
+          waiting.append(letter)
+        }
+      }) != nil
+    if !isRead { handled = [] }
+    var places: [String: [Int64]] = [:]
+    for key in handled {
+      let id = key.id.description
+      guard let end = id.lastIndex(of: "-"), let ordinal = Int64(id[id.index(after: end)...])
+      else { continue }
+      places[String(id[...end]), default: []].append(ordinal)
+    }
+    return files.compactMap { file in
+      var lost = LostLetters(file, count: file.events)
+      guard let range = lost.range else { return lost }
+      let id = StoredDeadLetter.ID(topic: file.topic, epoch: file.epoch, ordinal: 0)
+      let stem = String(id.description.dropLast())
+      // A letter is in one file, even where the ranges of two overlap.
+      var rest: [Int64] = []
+      for ordinal in places[stem] ?? [] {
+        if range.ordinals.contains(ordinal), lost.count > 0 {
+          lost.count -= 1
+        } else {
+          rest.append(ordinal)
+        }
+      }
+      places[stem] = rest
+      lost.waitingReplayIDs = waiting.filter { letter in
+        letter.letter.topic == file.topic && letter.letter.epoch == file.epoch
+          && range.ordinals.contains(letter.letter.ordinal)
+      }.map { $0.letter.replayID.hex }
+      return lost.count > 0 ? lost : nil
+    }
+  }
+}
+
+/// Letters that cannot be read, because their file is missing or was changed.
+public struct LostLetters: Sendable, Equatable {
+  public struct Range: Sendable, Equatable {
+    public var topic: String
+    public var epoch: Int
+    public var ordinals: ClosedRange<Int64>
+  }
+
+  /// The file's name in the manifest.
+  public var name: String
+  /// The places of its events; nil for the manifest, with which all letters are lost.
+  public var range: Range?
+  /// The number of letters that were neither retried nor dropped; 0 for the manifest.
+  public var count: Int64
+  /// Letters of other files in the same range, which still wait.
+  public var waitingReplayIDs: [String] = []
+
+  init(_ file: ExportedFile, count: Int64) {
+    self.name = file.name
+    self.count = count
+    self.range = Range(
+      topic: file.topic, epoch: file.epoch,
+      ordinals: min(file.firstOrdinal, file.lastOrdinal)...max(file.firstOrdinal, file.lastOrdinal))
+  }
+
+  init(manifest name: String) { (self.name, self.count) = (name, 0) }
 }
 
 /// Reads dead letters once, some at a time.
@@ -82,8 +163,22 @@ public final class DeadLetterCursor {
     var exported: ExportedFile?
   }
 
+  /// A file whose content was changed.
+  public struct DamagedFile: Sendable, Equatable {
+    /// What was found, without a remedy.
+    public var fault: String
+    /// It does not have the size in the manifest, which `OutputCheck` reports.
+    public var hasOtherSize = false
+    /// Nil for a file in progress.
+    var exported: ExportedFile?
+  }
+
+  /// The files so far that could not be read, or not to their end. Their letters are not lent, or
+  /// only those before the fault.
+  public private(set) var damaged: [DamagedFile] = []
+
   private var files: ArraySlice<File>
-  private var open: (path: String, lines: SegmentLines.Cursor)?
+  private var open: (file: File, path: String, lines: SegmentLines.Cursor)?
   private let directory: String
   private let fileSystem = SystemFileSystem()
 
@@ -97,47 +192,56 @@ public final class DeadLetterCursor {
   /// - Returns: false after the last one.
   /// - Throws: as `DeadLetterArchive.visit`.
   public func next(_ body: (StoredDeadLetter) throws -> Void) throws -> Bool {
-    var path = ""
     do {
       if self.open == nil {
         guard let file = self.files.popFirst() else { return false }
-        self.open = try self.lines(of: file)
+        try self.begin(file)
       }
       guard let open = self.open else { return true }
-      path = open.path
-      let goesOn = try open.lines.next { line, number in
-        guard
-          let json = try? JSONValue(
-            parsing: Array(line), limits: JSONLimits(byteCount: SegmentLines.maxLineByteCount)),
-          let letter = StoredDeadLetter(json: json)
-        else { throw SegmentLines.Fault(line: number, reason: "it is not a dead letter") }
-        try body(letter)
+      do {
+        let goesOn = try open.lines.next { line, number in
+          guard
+            let json = try? JSONValue(
+              parsing: Array(line), limits: JSONLimits(byteCount: SegmentLines.maxLineByteCount)),
+            let letter = StoredDeadLetter(json: json)
+          else { throw SegmentLines.Fault(line: number, reason: "it is not a dead letter") }
+          try body(letter)
+        }
+        if !goesOn { self.open = nil }
+      } catch let fault as SegmentLines.Fault {
+        self.open = nil
+        self.damaged.append(
+          DamagedFile(
+            fault: "\(open.path)\(fault.line > 0 ? " line \(fault.line)" : "") was changed: "
+              + fault.reason, exported: open.file.exported))
       }
-      if !goesOn { self.open = nil }
       return true
-    } catch let fault as SegmentLines.Fault {
-      throw FileSinkError(
-        .inconsistent,
-        "\(path)\(fault.line > 0 ? " line \(fault.line)" : "") was changed: \(fault.reason); put "
-          + "back a copy of the file")
     } catch let error as FileSystemError {
       throw FileSinkError(error)
     }
   }
 
-  /// Nil if somebody has removed the file.
-  private func lines(of file: File) throws -> (String, SegmentLines.Cursor)? {
-    if let exported = file.exported,
-      case .changed(let fault) = try OutputVerification.compare(exported, in: self.directory)
-    {
-      throw FileSinkError(
-        .inconsistent,
-        "\(fault); put back a copy of the file, or remove it and start 'run --accept-missing'")
+  /// Opens a file, unless it is missing or was changed.
+  private func begin(_ file: File) throws {
+    if let exported = file.exported {
+      switch try OutputVerification.compare(exported, in: self.directory) {
+      case .equal: break
+      case .missing: return
+      case .changed(let fault):
+        let size = try self.fileSystem.size(of: "\(self.directory)/\(exported.name)")
+        self.damaged.append(
+          DamagedFile(
+            fault: fault, hasOtherSize: size != Int(exported.bytes), exported: exported))
+        return
+      }
     }
     for path in file.paths where try self.fileSystem.size(of: path) != nil {
       let lines = SegmentLines(path: path, extent: file.extent, fileSystem: self.fileSystem)
-      return (path, try SegmentLines.Cursor(lines))
+      self.open = (file, path, try SegmentLines.Cursor(lines))
+      return
     }
-    return nil
+    guard file.exported == nil, let name = file.paths.last else { return }
+    self.damaged.append(
+      DamagedFile(fault: "\(name) is missing, both as a finished file and in progress"))
   }
 }

@@ -33,6 +33,9 @@ public final class DeadLetterFile: DeadLetterStore {
   /// Losses of earlier letters that `recover` accepted, as text.
   public private(set) var acceptedFaults: [String] = []
 
+  /// Receives lost letters before they are noted as dropped. If it throws, they stay lost.
+  public var onDrop: ([LostLetters]) throws -> Void = { _ in }
+
   private let store: SegmentStore
   private let directory: String
   private let pipeline: String
@@ -95,13 +98,23 @@ public final class DeadLetterFile: DeadLetterStore {
     let survey = try self.store.survey(
       from: state, whenMissing: state == nil ? nil : .fail, acceptsMissing: self.acceptsMissing)
     self.acceptedFaults = survey.acceptedFaults
+    if !survey.lostLetters.isEmpty {
+      try self.onDrop(survey.lostLetters)
+      var ledger = try self.readLedger()
+      try ledger.drop(survey.lostLetters, now: self.clock.utcMilliseconds())
+    }
     try self.store.recover(survey)
     self.state = state
     try self.note(DeadLetterLedger.Key.retried(in: state))
   }
 
+  private func readLedger() throws(FileSinkError) -> DeadLetterLedger {
+    try DeadLetterLedger(
+      directory: self.directory, pipeline: self.pipeline, fileSystem: self.fileSystem)
+  }
+
   /// Reads the letters of earlier runs when it is called first, unless all were retried or dropped.
-  /// If a file of letters was changed, all that the manifest has are waiting, whatever is read later.
+  /// If a file of letters was changed, all its letters are waiting, whatever is read later.
   public func waiting() -> WaitingLetters {
     if let known { return known }
     let waiting = (try? self.readWaiting()) ?? WaitingLetters()
@@ -111,30 +124,24 @@ public final class DeadLetterFile: DeadLetterStore {
 
   private func readWaiting() throws -> WaitingLetters {
     var waiting = WaitingLetters()
-    let ledger = try DeadLetterLedger(
-      directory: self.directory, pipeline: self.pipeline, fileSystem: self.fileSystem)
-    var finished: [ExportedFile] = []
+    let ledger = try self.readLedger()
+    var count: Int64 = 0
     try ExportedFile.visit(.deadLetters, in: self.directory, pipeline: self.pipeline) {
-      finished.append($0)
+      count += $0.events
     }
     let isOpen = self.state?["files"]?.array?.isEmpty == false
-    let count = finished.reduce(0) { $0 + $1.events }
     guard isOpen || count > ledger.outcomes.count else { return waiting }
     let archive = DeadLetterArchive(
       directory: self.directory, pipeline: self.pipeline, org: self.org)
-    do {
-      try archive.visit(openFiles: self.state) { letter in
-        guard ledger[letter] == nil else { return }
-        waiting.add(letter.letter, at: Self.time(of: letter))
-      }
-    } catch {
-      waiting = WaitingLetters()
-      for file in finished where file.org == self.org {
-        let letter = DeadLetter(
-          topic: file.topic, replayID: ReplayID([]), eventID: "", schemaID: "", payload: [],
-          reason: "", epoch: file.epoch, ordinal: file.firstOrdinal)
-        for _ in 0..<file.events { waiting.add(letter, at: .max) }
-      }
+    let damaged = try archive.visit(openFiles: self.state) { letter in
+      guard ledger[letter] == nil else { return }
+      waiting.add(letter.letter, at: Self.time(of: letter))
+    }
+    for file in damaged.compactMap(\.exported) where ledger.lostFiles[file.name] == nil {
+      let letter = DeadLetter(
+        topic: file.topic, replayID: ReplayID([]), eventID: "", schemaID: "", payload: [],
+        reason: "", epoch: file.epoch, ordinal: file.firstOrdinal)
+      for _ in 0..<file.events { waiting.add(letter, at: .max) }
     }
     return waiting
   }
@@ -151,10 +158,7 @@ public final class DeadLetterFile: DeadLetterStore {
 
   private func note(_ keys: [DeadLetterLedger.Key]) throws {
     guard !keys.isEmpty else { return }
-    var ledger =
-      try self.ledger
-      ?? DeadLetterLedger(
-        directory: self.directory, pipeline: self.pipeline, fileSystem: self.fileSystem)
+    var ledger = try self.ledger ?? self.readLedger()
     // Not copied when it changes, and read again after a failure.
     self.ledger = nil
     try ledger.note(.retried, keys, now: self.clock.utcMilliseconds())

@@ -5,7 +5,8 @@ public import JSON
 internal import Pipeline
 
 /// The ledger of retried and dropped dead letters: `_ledger-<pipeline>.ndjson` next to their files,
-/// which never change. Each line names a letter, who retried or dropped it, and when.
+/// which never change. Each line names a letter, who retried or dropped it, and when. A line with
+/// `file` says that the letters of a lost file were dropped.
 ///
 /// Written with the pipeline's lock held, so one process writes at a time; read without it.
 public struct DeadLetterLedger: Sendable {
@@ -32,6 +33,10 @@ public struct DeadLetterLedger: Sendable {
   }
 
   public private(set) var outcomes: [Key: Outcome] = [:]
+
+  /// The number of letters that were dropped with a lost file, by its name in the manifest. A file
+  /// that is put back has its letters again.
+  private(set) var lostFiles: [String: Int64] = [:]
 
   public func count(_ outcome: Outcome) -> Int {
     self.outcomes.values.reduce(0) { $0 + ($1 == outcome ? 1 : 0) }
@@ -81,11 +86,16 @@ public struct DeadLetterLedger: Sendable {
     }
     // A line that a crash truncated does not count: its writer writes it again.
     for line in content.split(separator: UInt8(ascii: "\n")) {
-      guard let json = try? JSONValue(parsing: Array(line)), let id = json["id"]?.string,
-        let replayID = json["replay_id"]?.string,
+      guard let json = try? JSONValue(parsing: Array(line)),
         let outcome = json["action"]?.string.flatMap({ Outcome(rawValue: $0) })
       else { continue }
-      self.outcomes[Key(id: .init(id), replayID: replayID)] = outcome
+      if let file = json["file"]?.string, let count = json["letters"]?.integer,
+        ExportedFile.counts.contains(count)
+      {
+        self.lostFiles[file] = count
+      } else if let id = json["id"]?.string, let replayID = json["replay_id"]?.string {
+        self.outcomes[Key(id: .init(id), replayID: replayID)] = outcome
+      }
     }
   }
 
@@ -98,15 +108,39 @@ public struct DeadLetterLedger: Sendable {
     _ outcome: Outcome, _ keys: [Key], now: Int64
   ) throws(FileSinkError) {
     let new = keys.filter { self.outcomes[$0] == nil }
-    guard !new.isEmpty else { return }
+    try self.append(
+      new.map {
+        [
+          JSONMember("action", .string(outcome.rawValue)),
+          JSONMember("id", .string($0.id.description)),
+          JSONMember("replay_id", .string($0.replayID)),
+        ]
+      }, now: now)
+    for key in new { self.outcomes[key] = outcome }
+  }
+
+  /// Drops the letters of lost files; durable on return.
+  mutating func drop(_ files: [LostLetters], now: Int64) throws(FileSinkError) {
+    let files = files.filter { $0.range != nil }
+    try self.append(
+      files.map {
+        [
+          JSONMember("action", .string(Outcome.dropped.rawValue)),
+          JSONMember("file", .string($0.name)), JSONMember("letters", .integer($0.count)),
+        ]
+      }, now: now)
+    for file in files { self.lostFiles[file.name] = file.count }
+  }
+
+  private func append(_ entries: [[JSONMember]], now: Int64) throws(FileSinkError) {
+    guard !entries.isEmpty else { return }
     var text = ""
-    for key in new {
-      let line: JSONValue = [
-        "time": .string(UTCTime.timestamp(milliseconds: now)),
-        "action": .string(outcome.rawValue), "id": .string(key.id.description),
-        "replay_id": .string(key.replayID), "uid": .integer(getuid()), "pid": .integer(getpid()),
+    for entry in entries {
+      let time = JSONMember("time", .string(UTCTime.timestamp(milliseconds: now)))
+      let author = [
+        JSONMember("uid", .integer(getuid())), JSONMember("pid", .integer(getpid())),
       ]
-      text += line.text(.compact) + "\n"
+      text += JSONValue(.object([time] + entry + author)).text(.compact) + "\n"
     }
     do throws(FileSystemError) {
       // A truncated line stays on its own line.
@@ -118,7 +152,6 @@ public struct DeadLetterLedger: Sendable {
     } catch {
       throw FileSinkError(error)
     }
-    for key in new { self.outcomes[key] = outcome }
   }
 }
 

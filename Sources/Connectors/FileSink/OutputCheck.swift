@@ -19,6 +19,9 @@ struct OutputCheck {
   /// The last file of the pipeline in the manifest.
   private(set) var lastFinished: String?
 
+  /// Dead letters that are lost with missing or changed files.
+  private(set) var lostLetters: [LostLetters] = []
+
   /// The last run wrote to another directory, and no accepted loss ends with that.
   private(set) var isElsewhere = false
 
@@ -93,12 +96,20 @@ struct OutputCheck {
     if let fault = try self.manifestFault(on: fileSystem) {
       self.faults.append(fault)
       self.isElsewhere = self.formerDirectory != nil
+      if self.archive != nil { self.lostLetters.append(LostLetters(manifest: Manifest.fileName)) }
     }
     guard self.policy != nil else { return }
+    if let archive {
+      try self.checkLetters(archive, on: fileSystem)
+    } else {
+      try self.checkFiles(on: fileSystem)
+    }
+  }
+
+  private mutating func checkFiles(on fileSystem: any FileSystem) throws(FileSystemError) {
     /// Directories of entities with an older existing file.
     var kept: Set<String> = []
     var missing: [String] = []
-    var missingEventCount: Int64 = 0
     for line in self.lines[self.next...] + self.lines[..<self.next] {
       guard let json = try? JSONValue(parsing: line), let name = json["name"]?.string,
         let byteCount = json["bytes"]?.integer
@@ -107,39 +118,62 @@ struct OutputCheck {
       let entity = String(name.prefix { $0 != "/" })
       guard let size = try fileSystem.size(of: "\(self.directory)/\(name)") else {
         self.missingCount += 1
-        let events = json["events"]?.integer ?? 0
-        missingEventCount += min(max(events, 0), ExportedFile.counts.upperBound)
-        if self.policy == .fail, self.archive != nil || kept.contains(entity) {
-          missing.append(name)
-        }
+        if self.policy == .fail, kept.contains(entity) { missing.append(name) }
         continue
       }
       kept.insert(entity)
-      if size != byteCount {
-        self.faults.append(
-          "\(self.directory)/\(name) has \(size) bytes, the manifest says \(byteCount): it was "
-            + "cut or changed after it was finished")
-      }
+      if size != byteCount { self.faults.append(self.changed(name, size, byteCount)) }
     }
     guard let first = missing.first else { return }
-    if let archive {
-      let lostCount = missingEventCount - archive.missingHandledCount(openFiles: self.state)
-      guard lostCount > 0 else { return }
-      let lost =
-        lostCount == 1
-        ? "1 dead letter is lost that was" : "\(lostCount) dead letters are lost that were"
-      self.faults.append(
-        (missing.count == 1
-          ? "\(self.directory)/\(first) is missing"
-          : "\(missing.count) files are missing, the first is \(self.directory)/\(first)")
-          + "; \(lost) neither retried nor dropped")
-      return
-    }
     self.faults.append(
       missing.count == 1
         ? "\(self.directory)/\(first) is missing, but older files of its entity are still there"
         : "\(missing.count) files are missing, but older files of their entities are still "
           + "there; the first is \(self.directory)/\(first)")
+  }
+
+  private func changed(_ name: String, _ size: Int, _ byteCount: Int64) -> String {
+    "\(self.directory)/\(name) has \(size) bytes, the manifest says \(byteCount): it was cut or "
+      + "changed after it was finished"
+  }
+
+  /// A file may be missing or changed if all its letters were retried or dropped.
+  private mutating func checkLetters(
+    _ archive: DeadLetterArchive, on fileSystem: any FileSystem
+  ) throws(FileSystemError) {
+    var sizes: [String: Int] = [:]
+    var unreadable: [ExportedFile] = []
+    for line in self.lines {
+      guard let json = try? JSONValue(parsing: line), let file = ExportedFile(json: json) else {
+        continue
+      }
+      self.count += 1
+      let size = try fileSystem.size(of: "\(self.directory)/\(file.name)")
+      guard size != Int(file.bytes) else { continue }
+      sizes[file.name] = size
+      if size == nil { self.missingCount += 1 }
+      unreadable.append(file)
+    }
+    guard !unreadable.isEmpty else { return }
+    let lost = archive.lost(unreadable, openFiles: self.state)
+    self.lostLetters += lost
+    let byteCounts = [String: Int64](
+      unreadable.map { ($0.name, $0.bytes) }, uniquingKeysWith: { $1 })
+    for file in lost {
+      guard let size = sizes[file.name], let byteCount = byteCounts[file.name] else { continue }
+      self.faults.append(self.changed(file.name, size, byteCount))
+    }
+    let missing = lost.filter { sizes[$0.name] == nil }
+    guard let first = missing.first else { return }
+    let lostCount = missing.reduce(0) { $0 + $1.count }
+    let letters =
+      lostCount == 1
+      ? "1 dead letter is lost that was" : "\(lostCount) dead letters are lost that were"
+    self.faults.append(
+      (missing.count == 1
+        ? "\(self.directory)/\(first.name) is missing"
+        : "\(missing.count) files are missing, the first is \(self.directory)/\(first.name)")
+        + "; \(letters) neither retried nor dropped")
   }
 
   /// The file up to which losses were accepted earlier, as long as the manifest has it.
@@ -186,7 +220,7 @@ struct OutputCheck {
     + "last 72 h can be read again with 'checkpoint set'); or, if a loader removes files in any "
     + "order, set \"when_missing\": \"ignore\" in the sink"
 
-  private static let missingLettersRemedy =
+  static let missingLettersRemedy =
     "put back a copy of the file; or give up the letters: remove the file if it is there, then "
     + "'run --accept-missing' (and 'pubsub-etl snapshot' reads their records)"
 }

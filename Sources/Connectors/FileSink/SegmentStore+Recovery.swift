@@ -13,6 +13,8 @@ public struct FileSurvey {
   var strays: [String] = []
   /// Accepted losses of earlier output, as text.
   public internal(set) var acceptedFaults: [String] = []
+  /// Accepted losses of dead letters.
+  var lostLetters: [LostLetters] = []
 
   init(history: ExportHistory) { self.history = history }
 }
@@ -65,7 +67,10 @@ extension SegmentStore {
       check?.visit(line, name: name)
     }
     var survey = FileSurvey(history: history.history)
-    if let check { survey.acceptedFaults = try self.finish(check, accepting: acceptsMissing) }
+    if let check {
+      (survey.acceptedFaults, survey.lostLetters) = try self.finish(
+        check, accepting: acceptsMissing)
+    }
     for record in records {
       let name = Array(record.name.utf8)
       do throws(FileSinkError) {
@@ -88,7 +93,7 @@ extension SegmentStore {
   @discardableResult
   private func finish(
     _ check: consuming OutputCheck, accepting: Bool
-  ) throws(FileSinkError) -> [String] {
+  ) throws(FileSinkError) -> (faults: [String], letters: [LostLetters]) {
     var check = check
     try self.attempt { () throws(FileSystemError) in try check.finish(on: self.fileSystem) }
     guard check.faults.isEmpty || accepting else {
@@ -99,7 +104,7 @@ extension SegmentStore {
     }
     self.lastFinished = check.lastFinished
     self.acceptedThrough = check.faults.isEmpty ? check.stillAccepted : check.lastFinished
-    return check.faults
+    return (check.faults, check.lostLetters)
   }
 
   /// Finishes the files of the last checkpoint and removes those in progress that it does not know.

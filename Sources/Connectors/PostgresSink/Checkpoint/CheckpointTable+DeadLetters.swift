@@ -1,3 +1,4 @@
+internal import Pipeline
 internal import PostgresClient
 
 extension CheckpointTable {
@@ -36,6 +37,44 @@ extension CheckpointTable {
           SQLArray.literal(letters.map { .some($0.replayID) }),
           SQLArray.literal(letters.map { .some(String($0.epoch)) }),
           SQLArray.literal(letters.map { .some(String($0.ordinal)) }),
+        ])
+    } catch {
+      throw self.explained(error)
+    }
+  }
+
+  /// Closes the notes about letters that are lost, as `drop` does for those that can be read.
+  ///
+  /// - Parameters:
+  ///   - topic: the topic of the events.
+  ///   - range: their epoch and ordinals; nil for all.
+  ///   - kept: hexadecimal replay IDs of letters that still wait.
+  package func drop(
+    topic: String, _ range: (epoch: Int, ordinals: ClosedRange<Int64>)?, but kept: [String]
+  ) throws {
+    do {
+      guard try self.exists("_etl_resync") else { return }
+      let tables = "c.topics -> $2 -> 'tables'"
+      try self.connection.query(
+        """
+        UPDATE \(self.bookkeeping.qualified("_etl_resync")) AS r SET done_at = now() \
+        WHERE r.kind = 'dead_letter' AND r.done_at IS NULL \
+        AND r.event_id IS DISTINCT FROM '\(RefusedReads.eventID)' \
+        AND ($5::integer IS NULL OR r.epoch = $5 AND r.ordinal BETWEEN $6::bigint AND $7::bigint) \
+        AND (r.replay_id = ANY($8::text[])) IS NOT TRUE \
+        AND (r.entity = $1 OR r.entity IN (\
+        SELECT t.entity FROM \(self.bookkeeping.qualified("_etl_checkpoint")) AS c, \
+        jsonb_each_text(CASE jsonb_typeof(\(tables)) WHEN 'object' THEN \(tables) END) AS e, \
+        \(self.bookkeeping.qualified("_etl_table")) AS t \
+        WHERE c.pipeline = $3 AND c.sink = $4 AND t.table_name = e.key)) \
+        AND (r.record_id IS NULL OR NOT EXISTS (\
+        SELECT FROM \(self.bookkeeping.qualified("_etl_table")) AS t \
+        WHERE t.entity = r.entity AND t.kind = 'current'))
+        """,
+        [
+          TopicName.entity(topic), topic, self.pipeline, self.sink,
+          range.map { String($0.epoch) }, range.map { String($0.ordinals.lowerBound) },
+          range.map { String($0.ordinals.upperBound) }, SQLArray.literal(kept.map { .some($0) }),
         ])
     } catch {
       throw self.explained(error)

@@ -9,43 +9,66 @@ import Pipeline
 struct DeadLetterBook {
   let ledger: DeadLetterLedger
   private let archive: DeadLetterArchive
+  private let directory: String
+  private let pipeline: String
   private let state: SinkState?
 
   init(_ configuration: PipelineConfiguration) throws {
     // First: a file that a run finishes meanwhile is then found under its final name.
     let document = try FileCheckpointStore.peek(configuration.statePaths)
     self.state = document?.deadLetters
-    let directory = configuration.deadLetter.directory
+    self.directory = configuration.deadLetter.directory
+    self.pipeline = configuration.name
     self.ledger = try DeadLetterLedger(
-      directory: directory, pipeline: configuration.name, state: self.state?.json)
+      directory: self.directory, pipeline: self.pipeline, state: self.state?.json)
     self.archive = DeadLetterArchive(
-      directory: directory, pipeline: configuration.name, org: document?.org)
+      directory: self.directory, pipeline: self.pipeline, org: document?.org)
   }
 
   /// Lends each letter that the selection means.
+  ///
+  /// - Returns: files that could not be read, for `loss`.
+  @discardableResult
   func visit(
     _ selection: DeadLetterSelection,
     _ body: (StoredDeadLetter, DeadLetterLedger.Outcome?) throws -> Void
-  ) throws {
+  ) throws -> [DeadLetterCursor.DamagedFile] {
     try self.archive.visit(openFiles: self.state?.json) { letter in
       let outcome = self.ledger[letter]
       if selection.includes(letter, outcome) { try body(letter, outcome) }
     }
   }
 
+  /// The failure with which a command ends after it has done what the readable letters allow; nil
+  /// if no waiting letter is lost.
+  ///
+  /// - Parameter damaged: the files that could not be read.
+  func loss(_ damaged: [DeadLetterCursor.DamagedFile]) throws -> RunFailure? {
+    let output = try OutputState.readDeadLetters(
+      directory: self.directory, pipeline: self.pipeline, state: self.state?.json)
+    let faults = output.faults + damaged.filter { !$0.hasOtherSize }.map(\.fault)
+    guard !faults.isEmpty else { return nil }
+    return RunFailure(
+      output.isElsewhere ? .otherDirectory : .lostOutput,
+      "dead letters: \(faults.joined(separator: "; ")): \(output.remedy)")
+  }
+
+  /// The number of letters that were dropped because their file was lost.
+  ///
+  /// - Parameter selection: 0 if it asks for what only the letters show.
+  func lostAndDroppedCount(_ selection: DeadLetterSelection) throws -> Int {
+    guard selection.ids == nil, selection.reason == nil, selection.since == nil else { return 0 }
+    return try self.archive.droppedFiles().reduce(0) { count, file in
+      guard let topic = file.range?.topic,
+        selection.entity.map({ $0 == TopicName.entity(topic) }) ?? true
+      else { return count }
+      return count + Int(file.count)
+    }
+  }
+
   /// All letters, some at a time.
   func cursor() throws -> DeadLetterCursor {
     try self.archive.cursor(openFiles: self.state?.json)
-  }
-
-  /// Whether a letter that the selection means exists.
-  func hasLetter(_ selection: DeadLetterSelection) throws -> Bool {
-    let cursor = try self.cursor()
-    var isFound = false
-    while !isFound,
-      try cursor.next({ isFound = isFound || selection.includes($0, self.ledger[$0]) })
-    {}
-    return isFound
   }
 
   /// Which objects and kinds there are, for somebody whose choice includes no letter; nil if the choice

@@ -22,6 +22,8 @@ final class DeadLetterRetry {
     var failed: [(id: StoredDeadLetter.ID, reason: String)] = []
     /// Sinks that have marked the letters' records instead of taking their events.
     var repairingSinks: [String] = []
+    /// Letters that cannot be read; only of `examine`.
+    var loss: RunFailure?
   }
 
   private let configuration: PipelineConfiguration
@@ -52,7 +54,7 @@ final class DeadLetterRetry {
   /// Finds out which letters can be decoded; stores nothing and takes no lock.
   func examine(_ ids: [String], all: Bool) async throws -> Result {
     let book = try DeadLetterBook(self.configuration)
-    _ = try DeadLetterChoice.isWaiting(ids, all: all, in: book)
+    self.result.loss = try DeadLetterChoice.visit(ids, all: all, in: book) { _ in }
     let selection = DeadLetterChoice.selection(ids, all: all)
     try await Session.open(self.configuration, clock: self.clock) { session in
       let decoders = LetterDecoders(session, takesUnsealed: self.takesUnsealed)
@@ -75,7 +77,12 @@ final class DeadLetterRetry {
     try self.checkSinks(document)
     // Before the login: a mistaken ID is reported at once.
     let earlier = try DeadLetterBook(self.configuration)
-    let isWaiting = try DeadLetterChoice.isWaiting(ids, all: all, in: earlier)
+    var isWaiting = false
+    if var loss = try DeadLetterChoice.visit(ids, all: all, in: earlier, { _ in isWaiting = true })
+    {
+      loss.message = "no letter was retried: \(loss.message)"
+      throw loss
+    }
     try self.check(earlier.ledger)
     // What a retry that was killed has left is finished, even if it had come to the last letter.
     let states = document.sinks.values + [document.deadLetters].compactMap { $0 }

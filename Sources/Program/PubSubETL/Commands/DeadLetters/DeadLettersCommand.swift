@@ -16,7 +16,8 @@ struct DeadLettersCommand: AsyncParsableCommand {
     ])
 
   static let exitCodes = """
-    Exit codes: 0 done; 64 command line, no such letter, or not confirmed; 65 a damaged file; \
+    Exit codes: 0 done; 64 command line, no such letter, or not confirmed; 65 letters are lost, \
+    because a file or the manifest is missing or was changed: the command does the rest; \
     74 not stored; 75 a run is in progress; 78 mistakes in the pipeline file.
     """
 

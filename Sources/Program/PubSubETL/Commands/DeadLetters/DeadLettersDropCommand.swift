@@ -45,14 +45,15 @@ struct DeadLettersDropCommand: AsyncParsableCommand {
       let book = try DeadLetterBook(configuration)
       var letters: [DeadLetterLedger.Key] = []
       var places: [CheckpointTable.LetterPlace] = []
-      try DeadLetterChoice.visit(self.ids, all: self.all, in: book) { letter in
+      let loss = try DeadLetterChoice.visit(self.ids, all: self.all, in: book) { letter in
         letters.append(DeadLetterLedger.Key(letter))
         places.append(CheckpointTable.LetterPlace(letter))
       }
       let what = Phrase.count(letters.count, "dead letter")
       guard !letters.isEmpty else {
-        return try DeadLettersCommand.print(
-          PrintableText(line: "no letter is waiting", hiding: secrets))
+        try DeadLettersCommand.print(PrintableText(line: "no letter is waiting", hiding: secrets))
+        if let loss { throw loss }
+        return
       }
       let databases = try SinkDatabases(configuration)
       try Self.confirm(self.yes, "Drop \(what)? [y/N] ", hiding: secrets)
@@ -63,6 +64,7 @@ struct DeadLettersDropCommand: AsyncParsableCommand {
       var ledger = book.ledger
       try ledger.note(.dropped, letters)
       try DeadLettersCommand.print(PrintableText(line: "\(what) dropped", hiding: secrets))
+      if let loss { throw loss }
     }
   }
 
@@ -88,31 +90,26 @@ enum DeadLetterChoice {
     DeadLetterSelection(ids: all ? nil : Set(ids.map { StoredDeadLetter.ID($0) }))
   }
 
-  /// Whether a letter is waiting.
-  ///
-  /// - Throws: `RunFailure` (64) for an ID that no waiting letter has.
-  static func isWaiting(_ ids: [String], all: Bool, in book: DeadLetterBook) throws -> Bool {
-    if all { return try book.hasLetter(self.selection(ids, all: true)) }
-    try self.visit(ids, all: false, in: book) { _ in }
-    return true
-  }
-
   /// Lends each letter that is waiting.
   ///
-  /// - Throws: `RunFailure` (64) for an ID that no waiting letter has.
+  /// - Returns: what is lost, if anything.
+  /// - Throws: `RunFailure` for an ID that no waiting letter has: 64, or 65 if letters are lost.
   static func visit(
     _ ids: [String], all: Bool, in book: DeadLetterBook, _ body: (StoredDeadLetter) -> Void
-  ) throws {
+  ) throws -> RunFailure? {
     var found: Set<String> = []
-    try book.visit(self.selection(ids, all: all)) { letter, _ in
+    let damaged = try book.visit(self.selection(ids, all: all)) { letter, _ in
       found.insert(letter.id.description)
       body(letter)
     }
+    let loss = try book.loss(damaged)
     if let missing = ids.first(where: { !found.contains($0) }) {
-      throw RunFailure(
-        .unknownLetter,
-        "no dead letter '\(missing)' is waiting; 'dead-letters list' shows those that are")
+      throw loss
+        ?? RunFailure(
+          .unknownLetter,
+          "no dead letter '\(missing)' is waiting; 'dead-letters list' shows those that are")
     }
+    return loss
   }
 }
 

@@ -43,7 +43,7 @@ struct DeadLettersListCommand: AsyncParsableCommand {
         try DeadLettersCommand.print(PrintableText(line: "{\"letters\": [", hiding: secrets))
       }
       var isFirst = true
-      try book.visit(selection) { letter, outcome in
+      let damaged = try book.visit(selection) { letter, outcome in
         counts[outcome, default: 0] += 1
         guard outcome == nil || self.all else { return }
         if self.json {
@@ -59,17 +59,17 @@ struct DeadLettersListCommand: AsyncParsableCommand {
       if counts.isEmpty, let remark = try book.remark(onEmpty: selection) {
         StandardStream.error.write(PrintableText(line: remark, hiding: secrets))
       }
+      let lost = try book.lostAndDroppedCount(selection)
+      if lost > 0 { counts[.dropped, default: 0] += lost }
       func count(_ outcome: DeadLetterLedger.Outcome?) -> Int { counts[outcome] ?? 0 }
-      if self.json {
-        return try DeadLettersCommand.print(
-          PrintableText(
-            line: "], \"waiting\": \(count(nil)), \"retried\": \(count(.retried)), "
-              + "\"dropped\": \(count(.dropped))}", hiding: secrets))
-      }
       try DeadLettersCommand.print(
         PrintableText(
-          line: "\(Phrase.count(count(nil), "letter")) waiting, "
-            + "\(count(.retried)) retried, \(count(.dropped)) dropped", hiding: secrets))
+          line: self.json
+            ? "], \"waiting\": \(count(nil)), \"retried\": \(count(.retried)), "
+              + "\"dropped\": \(count(.dropped))}"
+            : "\(Phrase.count(count(nil), "letter")) waiting, "
+              + "\(count(.retried)) retried, \(count(.dropped)) dropped", hiding: secrets))
+      if let loss = try book.loss(damaged) { throw loss }
     }
   }
 
@@ -113,7 +113,7 @@ struct DeadLettersExportCommand: AsyncParsableCommand {
       selection.includesHandled = self.all
       let book = try DeadLetterBook(configuration)
       var isEmpty = true
-      try book.visit(selection) { letter, _ in
+      let damaged = try book.visit(selection) { letter, _ in
         isEmpty = false
         do {
           let opened = try letter.opened(with: configuration.deadLetter.keys)
@@ -127,6 +127,7 @@ struct DeadLettersExportCommand: AsyncParsableCommand {
       if isEmpty, let remark = try book.remark(onEmpty: selection) {
         StandardStream.error.write(PrintableText(line: remark, hiding: secrets))
       }
+      if let loss = try book.loss(damaged) { throw loss }
     }
     if hasFailed { throw ExitCode.data.error }
   }

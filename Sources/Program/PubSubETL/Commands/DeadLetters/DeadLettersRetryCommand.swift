@@ -17,8 +17,8 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
       it in a file of its own, whose lines have _epoch and _ordinal; events that only a database \
       refused are in the files already. A letter that fails again stays. If the command is killed, \
       run it again: no event is stored twice. Only a stdout sink may then get lines again.
-      Exit codes: 0 all were retried; 64 command line, or no such letter; 65 some failed again, or \
-      the checkpoint is lost; 69 service or database unavailable; 74 files cannot be written; 75 a \
+      Exit codes: 0 all were retried; 64 command line, or no such letter; 65 some failed again, \
+      letters are lost (nothing is retried then), or the checkpoint is lost; 69 service or database unavailable; 74 files cannot be written; 75 a \
       run is in progress, or a database is behind the files; 77 login or database refused; 78 \
       mistakes in the pipeline file.
 
@@ -79,6 +79,7 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
     } catch {
       throw RunFailure(error).reported(hiding: secrets)
     }
+    if let loss = result.loss { throw loss.reported(hiding: secrets) }
     if !result.failed.isEmpty { throw ExitCode.data.error }
   }
 }

@@ -37,11 +37,13 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
     do {
       var found: (letter: StoredDeadLetter, outcome: DeadLetterLedger.Outcome?)?
       let selection = DeadLetterSelection(ids: [.init(self.id)], includesHandled: true)
-      try DeadLetterBook(configuration).visit(selection) { found = ($0, $1) }
+      let book = try DeadLetterBook(configuration)
+      let damaged = try book.visit(selection) { found = ($0, $1) }
       guard let found else {
-        throw RunFailure(
-          .unknownLetter,
-          "there is no dead letter '\(self.id)'; 'dead-letters list --all' lists all of them")
+        throw try book.loss(damaged)
+          ?? RunFailure(
+            .unknownLetter,
+            "there is no dead letter '\(self.id)'; 'dead-letters list --all' lists all of them")
       }
       try DeadLettersCommand.print(
         PrintableText(json: found.letter.head(found.outcome), hiding: secrets))

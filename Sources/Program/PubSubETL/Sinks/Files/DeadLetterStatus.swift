@@ -40,11 +40,16 @@ struct DeadLetterStatus {
       directory: self.directory, pipeline: pipeline, state: reading.checkpoint?.deadLetters?.json)
     self.retried = ledger.count(.retried)
     self.dropped = ledger.count(.dropped)
+    for file in try DeadLetterArchive(directory: self.directory, pipeline: pipeline, org: org)
+      .droppedFiles()
+    {
+      self.dropped += Int(file.count)
+    }
     self.output = try OutputState.readDeadLetters(
       directory: self.directory, pipeline: pipeline, state: reading.checkpoint?.deadLetters?.json)
     self.waiting = max(0, self.events - Int64(self.retried + self.dropped))
     if !isWhole, self.output.faults.isEmpty {
-      // Letters in files that were removed were handled, or given up with --accept-missing.
+      // Letters in files that were removed were handled, or dropped with --accept-missing.
       self.waiting = 0
       try DeadLetterBook(reading.configuration).visit(DeadLetterSelection()) { _, _ in
         self.waiting += 1

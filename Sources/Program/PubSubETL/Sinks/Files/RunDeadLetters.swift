@@ -10,6 +10,10 @@ extension SinkContext {
       directory: self.configuration.deadLetter.directory, pipeline: self.configuration.name,
       org: self.org, payload: self.configuration.deadLetter.payload,
       acceptsMissing: self.options.recovery.acceptMissing, clock: self.clock)
+    let configuration = self.configuration
+    letters.onDrop = { lost in
+      try SinkDatabases(configuration).drop(lost, topics: configuration.source.topics.map(\.name))
+    }
     try letters.recover(from: state?.json)
     return letters
   }

@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Checkpoint
+import FileSink
 import JSON
 import Pipeline
 import PostgresSink
@@ -116,6 +117,29 @@ struct SinkDatabases {
         var failure = RunFailure(error)
         failure.message =
           "sink '\(entry.name)': \(failure.message); no letter was dropped; run the command again"
+        throw failure
+      }
+    }
+  }
+
+  /// As `drop`, for letters that cannot be read.
+  ///
+  /// - Parameter topics: all topics of the pipeline, for letters of which nothing is known.
+  func drop(_ lost: [LostLetters], topics: [String]) throws {
+    for entry in self.entries {
+      do {
+        for letters in lost {
+          if let range = letters.range {
+            try entry.stored.drop(
+              topic: range.topic, (range.epoch, range.ordinals), but: letters.waitingReplayIDs)
+          } else {
+            for topic in topics { try entry.stored.drop(topic: topic, nil, but: []) }
+          }
+        }
+      } catch {
+        var failure = RunFailure(error)
+        failure.message =
+          "sink '\(entry.name)': \(failure.message); the lost letters still wait; run again"
         throw failure
       }
     }
