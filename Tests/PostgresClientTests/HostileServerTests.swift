@@ -147,6 +147,10 @@ import Testing
       ("22023", PostgresError.Disposition.configuration), ("42704", .configuration),
       ("42601", .configuration), ("55P02", .configuration), ("57P03", .retry), ("28P01", .refused),
       ("53300", .retry),
+      // ALLOW_CONNECTIONS false; no memory for the process; a connection that ends at once.
+      ("55000", .retry), ("53200", .retry), ("53400", .retry), ("55006", .retry),
+      ("57P01", .retry), ("57P02", .retry), ("57014", .retry), ("08004", .retry),
+      ("53100", .diskFull), ("3D000", .refused),
     ])
   func refusedSetting(sqlState: String, disposition: PostgresError.Disposition) throws {
     let error = postgresError { _ = try self.connect("refuse-\(sqlState)") }

@@ -7,7 +7,9 @@ extension PostgresConnection {
     let message = Self.message(of: connection)
     if let sqlState = Self.sqlState(in: message) {
       // A pooler refuses what it does not know with a protocol violation.
-      let usual = PostgresError.disposition(sqlState: sqlState)
+      let usual =
+        Self.isTemporaryAtLogin(sqlState)
+        ? .retry : PostgresError.disposition(sqlState: sqlState)
       // Before the first statement nothing is about rows: the server refuses a setting.
       let isSetting = [.rejectedRow, .bug, .configuration].contains(usual)
       return PostgresError(
@@ -43,6 +45,14 @@ extension PostgresConnection {
       return .connectionLost("cannot connect: \(message)")
     }
     return PostgresError(.configuration, "postgres: cannot connect: \(message); \(remedy)")
+  }
+
+  /// Conditions that refuse a login for a while, although they end a statement for good: the database
+  /// accepts no connections (ALLOW_CONNECTIONS false, as during maintenance), or the server has no
+  /// memory or process left for one more.
+  private static func isTemporaryAtLogin(_ sqlState: String) -> Bool {
+    sqlState == SQLState.objectNotInPrerequisiteState
+      || sqlState.hasPrefix("53") && sqlState != SQLState.diskFull
   }
 
   private static let optionFailures = [

@@ -46,6 +46,7 @@ package enum SQLState {
   package static let statementTooComplex = "54001"
   package static let tooManyColumns = "54011"
 
+  package static let objectNotInPrerequisiteState = "55000"
   package static let objectInUse = "55006"
   package static let lockNotAvailable = "55P03"
 
