@@ -84,11 +84,11 @@ struct JSONReaderTests {
     }
     #expect(
       found == [
-        "1:1 /name: is required",
         "2:3 /nmae: unknown key; did you mean 'name'?; known: name, num, flag, size, wait, naming, sinks, stages, zero, nothing",
+        "1:1 /name: is required",
         "3:10 /num: expected an integer from 1 to 100, found 101",
         "4:11 /flag: expected true or false, found a string",
-        "5:11 /size: expected a number of bytes such as \"128MiB\"; units: B, kB, MB, GB, KiB, MiB, GiB",
+        "5:11 /size: expected a number of bytes such as \"128MiB\", without spaces; did you mean \"12MiB\"?; units: B, kB, MB, GB, KiB, MiB, GiB",
         "6:11 /wait: expected a duration such as \"15s\", \"500ms\" or \"1h30m\"; a number needs a unit: ms, s, m, h, d",
         "7:13 /naming: unknown naming 'pth'; did you mean 'path'?; known: path, sobject",
         "8:24 /sinks/0/type: unknown sink 'kafka'; known: files",
@@ -136,6 +136,36 @@ struct JSONReaderTests {
         "/y: the variable's value is neither true nor false",
         "/w: expected an integer, found a string",
       ])
+  }
+
+  @Test(
+    "A text whose meaning is clear gets the right spelling",
+    arguments: [
+      ("size", "128 MB", "128MB"), ("size", "128mib", "128MiB"), ("size", "64 kilobytes", "64kB"),
+      ("size", "12 parsecs", nil), ("size", "1.5 GB", nil), ("wait", "10 minutes", "10m"),
+      ("wait", "1 hour 30 min", "1h30m"), ("wait", "500 MS", "500ms"), ("wait", "1 week", nil),
+      ("wait", "30 s 1 h", nil),
+    ] as [(String, String, String?)])
+  func spelling(name: String, text: String, right: String?) throws {
+    let mistakes = JSONMistakes()
+    let value = JSONValue(.object([JSONMember(name, .string(text))]))
+    let reader = JSONReader(value, mistakes: mistakes)
+    if name == "size" { _ = reader.byteCount(name) } else { _ = reader.duration(name) }
+    let message = try #require(mistakes.all.first?.message)
+    #expect(message.contains(", without spaces") == text.contains(" "))
+    #expect(message.contains("did you mean") == (right != nil))
+    if let right { #expect(message.contains("did you mean \"\(right)\"?")) }
+  }
+
+  @Test("A misspelled key comes before the mistakes that follow from it")
+  func misspelled() throws {
+    let mistakes = JSONMistakes()
+    let document = try JSONValue(parsing: "{ \"zzz\": 1,\n \"b\": 1,\n \"colums\": [] }")
+    let reader = JSONReader(document, mistakes: mistakes)
+    _ = reader.strings("columns", required: true)
+    _ = reader.string("b")
+    reader.finish()
+    #expect(mistakes.inTextOrder.map(\.path) == ["/colums", "/columns", "/zzz", "/b"])
   }
 
   @Test(

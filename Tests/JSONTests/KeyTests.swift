@@ -54,8 +54,8 @@ struct KeyTests {
     #expect(shelf == nil)
     #expect(
       mistakes == [
-        "/name: is required", "/count: expected an integer from 1 to 10, found 11",
         "/times/wiat: unknown key; did you mean 'wait'?; known: wait",
+        "/name: is required", "/count: expected an integer from 1 to 10, found 11",
         "/depth: must be at least 1KiB",
         "/color: unknown value 'rde'; did you mean 'red'?; known: red, blue",
       ])

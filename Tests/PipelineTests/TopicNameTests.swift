@@ -32,6 +32,22 @@ import Testing
     ])
   func invalid(topic: String) { #expect(!TopicName.isValid(topic)) }
 
+  @Test("Topics of changes have one of three forms, and those of platform events any")
+  func forms() {
+    for topic in [
+      "/data/ContactChangeEvent", "/data/Foo__ChangeEvent", "/data/ChangeEvents",
+      "/data/Sales__chn", "/event/Order__e", "/event/LoginEventStream", "/event/Orders__chn",
+    ] {
+      #expect(TopicName.hasKnownForm(topic))
+    }
+    for topic in [
+      "/data/Contact", "/data/Foo__c", "/data/ChangeEvent", "/data/ContactChangeEvents",
+      "/data/contactchangeevent", "/data/Order__e",
+    ] {
+      #expect(!TopicName.hasKnownForm(topic))
+    }
+  }
+
   @Test("A name of two hundred letters is accepted")
   func longest() { #expect(TopicName.isValid("/data/" + String(repeating: "x", count: 200))) }
 }

@@ -6,6 +6,8 @@ public struct JSONMistake: Sendable, Equatable {
   public var position: JSONValue.Position
   /// What is wrong and what is accepted, without the path.
   public var message: String
+  /// A known key was most likely meant, so other mistakes may follow from this one.
+  var isMisspelledKey = false
 
   public init(path: String, position: JSONValue.Position, message: String) {
     self.path = path
@@ -37,11 +39,15 @@ public final class JSONMistakes {
     if self.paths.insert(mistake.path).inserted { self.all.append(mistake) }
   }
 
-  /// In the order of the text, those without a place last.
+  /// In the order of the text, those without a place last. Misspelled keys come first, because a
+  /// key that is missing has consequences elsewhere.
   public var inTextOrder: [JSONMistake] {
-    func key(_ mistake: JSONMistake) -> (Int, Int) {
+    func key(_ mistake: JSONMistake) -> (Int, Int, Int) {
       let position = mistake.position
-      return (position.line == 0 ? .max : position.line, position.column)
+      return (
+        mistake.isMisspelledKey ? 0 : 1, position.line == 0 ? .max : position.line,
+        position.column
+      )
     }
     // The sort of the standard library is stable.
     return self.all.sorted { key($0) < key($1) }

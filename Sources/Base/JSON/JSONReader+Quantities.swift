@@ -36,7 +36,10 @@ extension JSONReader {
       return nil
     }
     guard let count else {
-      self.report(name, "expected \(expectation); units: B, kB, MB, GB, KiB, MiB, GiB")
+      self.report(
+        name,
+        "expected \(expectation)\(Self.form(value) { Self.meantBytes($0) }); units: B, kB, MB, GB, "
+          + "KiB, MiB, GiB")
       return nil
     }
     return self.checked(count, name, in: range) { Self.text(bytes: $0) }
@@ -75,10 +78,65 @@ extension JSONReader {
       return nil
     }
     guard let duration else {
-      self.report(name, "expected \(expectation); units: ms, s, m, h, d")
+      self.report(
+        name,
+        "expected \(expectation)\(Self.form(value) { Self.meantDuration($0) }); units: ms, s, m, "
+          + "h, d")
       return nil
     }
     return self.checked(duration, name, in: range) { Self.text(duration: $0) }
+  }
+
+  /// What is wrong with the form of a text, and the right spelling if it is clear what it means.
+  private static func form(_ value: JSONValue, meant: (String) -> String?) -> String {
+    guard let text = value.string else { return "" }
+    let form = text.contains(where: \.isWhitespace) ? ", without spaces" : ""
+    guard !value.holdsSubstitution, let right = meant(text) else { return form }
+    return "\(form); did you mean \"\(right)\"?"
+  }
+
+  /// `128MB` of `128 mb` or `128 megabytes`; nil if it is not clear what is meant.
+  private static func meantBytes(_ text: String) -> String? {
+    let units = [
+      "b": "B", "byte": "B", "k": "kB", "kb": "kB", "kilobyte": "kB", "m": "MB", "mb": "MB",
+      "megabyte": "MB", "g": "GB", "gb": "GB", "gigabyte": "GB", "kib": "KiB", "kibibyte": "KiB",
+      "mib": "MiB", "mebibyte": "MiB", "gib": "GiB", "gibibyte": "GiB",
+    ]
+    guard let parts = Self.quantities(text), parts.count == 1, let unit = units[parts[0].unit]
+    else { return nil }
+    let right = parts[0].number + unit
+    return Self.byteCount(right) == nil ? nil : right
+  }
+
+  /// `10m` of `10 minutes`, `1h30m` of `1 hour 30 min`; nil if it is not clear what is meant.
+  private static func meantDuration(_ text: String) -> String? {
+    let units = [
+      "ms": "ms", "msec": "ms", "millisecond": "ms", "s": "s", "sec": "s", "second": "s", "m": "m",
+      "min": "m", "minute": "m", "h": "h", "hr": "h", "hour": "h", "d": "d", "day": "d",
+    ]
+    guard let parts = Self.quantities(text) else { return nil }
+    var right = ""
+    for part in parts {
+      guard let unit = units[part.unit] else { return nil }
+      right += part.number + unit
+    }
+    return Self.duration(right) == nil ? nil : right
+  }
+
+  /// Numbers and their units, in lower case and the singular; nil for any other text.
+  private static func quantities(_ text: String) -> [(number: String, unit: String)]? {
+    var rest = text.lowercased().filter { !$0.isWhitespace }[...]
+    var parts: [(number: String, unit: String)] = []
+    while !rest.isEmpty {
+      let number = rest.prefix { $0.isASCII && $0.isNumber }
+      rest = rest.dropFirst(number.count)
+      let unit = rest.prefix(while: \.isLetter)
+      rest = rest.dropFirst(unit.count)
+      guard !number.isEmpty, !unit.isEmpty else { return nil }
+      let isPlural = unit.count > 2 && unit.hasSuffix("s")
+      parts.append((String(number), String(isPlural ? unit.dropLast() : unit)))
+    }
+    return parts.isEmpty ? nil : parts
   }
 
   /// Parses `"128MiB"`; nil when it is not a number of bytes or exceeds 63 bits.
@@ -127,7 +185,7 @@ extension JSONReader {
     return .milliseconds(sum)
   }
 
-  static func text(bytes: Int) -> String {
+  package static func text(bytes: Int) -> String {
     let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
     for (name, factor) in units where bytes >= factor && bytes % factor == 0 {
       return "\(bytes / factor)\(name)"
@@ -135,7 +193,7 @@ extension JSONReader {
     return "\(bytes) bytes"
   }
 
-  static func text(duration: Duration) -> String {
+  package static func text(duration: Duration) -> String {
     let (seconds, attoseconds) = duration.components
     if attoseconds != 0 { return "\(seconds * 1000 + attoseconds / 1_000_000_000_000_000)ms" }
     for (name, factor) in [("d", 86_400), ("h", 3600), ("m", 60)] as [(String, Int64)]

@@ -49,22 +49,29 @@ public final class JSONReader {
   public func finish() {
     for member in self.members where member.name != "//" && !self.known.contains(member.name) {
       var message = "unknown key"
-      if let nearest = nearest(to: member.name, among: self.known) {
-        message += "; did you mean '\(nearest)'?"
-      }
+      let nearest = nearest(to: member.name, among: self.known)
+      if let nearest { message += "; did you mean '\(nearest)'?" }
       message += self.known.isEmpty ? "" : "; known: \(listing(self.known))"
-      self.mistakes.append(
-        JSONMistake(
-          path: self.path(of: member.name), position: member.namePosition, message: message))
+      var mistake = JSONMistake(
+        path: self.path(of: member.name), position: member.namePosition, message: message)
+      mistake.isMisspelledKey = nearest != nil
+      self.mistakes.append(mistake)
     }
   }
 
   /// Reports a mistake at a member, or at the object itself if the member is missing.
   public func report(_ name: String, _ message: String) {
-    let position =
-      self.members.first { $0.name == name }?.value.position ?? self.value.position
+    let value = self.members.first { $0.name == name }?.value ?? self.value
+    self.report((self.path(of: name), value), message)
+  }
+
+  /// Reports a mistake in an element of a list. Texts that came from outside of the document are
+  /// left out of the message, because they may be secrets.
+  public func report(_ element: (path: String, value: JSONValue), _ message: String) {
     self.mistakes.append(
-      JSONMistake(path: self.path(of: name), position: position, message: message))
+      JSONMistake(
+        path: element.path, position: element.value.position,
+        message: element.value.hidden(in: message)))
   }
 
   /// JSON pointer of a member.
@@ -164,13 +171,18 @@ extension JSONReader {
   }
 
   /// Reports that a word is none of the known: `unknown sink 'kafka'; known: files`.
+  ///
+  /// - Parameter page: the page that explains the known words.
   public func reportUnknown(
-    _ name: String, _ text: String, called noun: String = "value", known: [String]
+    _ name: String, _ text: String, called noun: String = "value", known: [String],
+    page: String? = nil
   ) {
     let quoted = self.members.first { $0.name == name }?.value.quoted ?? "'\(text)'"
     var message = "unknown \(noun) \(quoted)"
     if let nearest = nearest(to: text, among: known) { message += "; did you mean '\(nearest)'?" }
-    self.report(name, "\(message); known: \(listing(known))")
+    message += "; known: \(listing(known))"
+    if let page { message += "; the page \(page) explains them" }
+    self.report(name, message)
   }
 
   /// A nested object; its own reader reports into the same mistakes.
@@ -207,10 +219,7 @@ extension JSONReader {
   public func strings(_ name: String, required: Bool = false) -> [String]? {
     self.elements(name, required: required)?.compactMap { element in
       if let text = element.value.string { return text }
-      self.mistakes.append(
-        JSONMistake(
-          path: element.path, position: element.value.position,
-          message: "expected a string, found \(element.value.kind)"))
+      self.report(element, "expected a string, found \(element.value.kind)")
       return nil
     }
   }

@@ -111,11 +111,56 @@ extension JSONValue {
 }
 
 extension JSONValue {
+  /// What messages have instead of a text from outside of the document.
+  private static let substitution = "(the value of a variable or file)"
+
+  /// A shorter text is left out only between quotes, because it occurs in words by chance.
+  private static let shortestUnquoted = 4
+
+  /// A message without the texts that came from outside of the document. An absolute path that the
+  /// document completes, such as `${HOME}/out`, stays.
+  func hidden(in message: String) -> String {
+    var message = message
+    for text in self.substituted.sorted(by: { $0.utf8.count > $1.utf8.count }) {
+      message = message.replacing("'\(text)'", with: Self.substitution)
+      guard text.utf8.count >= Self.shortestUnquoted else { continue }
+      message = message.replacing(text, with: Self.substitution)
+      message = Self.hidingQuotedParts(of: text, in: message)
+      guard text.contains("/") else { continue }
+      // A text that is used as a path may have been normalized.
+      for part in text.split(separator: "/") where part.utf8.count >= Self.shortestUnquoted {
+        message = message.replacing("/\(part)", with: "/\(Self.substitution)")
+      }
+    }
+    return message
+  }
+
+  /// A parser quotes the part of a text that it does not understand.
+  private static func hidingQuotedParts(of text: String, in message: String) -> String {
+    var pieces = message.split(separator: "'", omittingEmptySubsequences: false).map(String.init)
+    for index in pieces.indices.dropFirst().dropLast() {
+      let part = pieces[index].hasSuffix("…") ? String(pieces[index].dropLast()) : pieces[index]
+      if part.utf8.count >= Self.shortestUnquoted, text.contains(part) { pieces[index] = "…" }
+    }
+    return pieces.joined(separator: "'")
+  }
+
+  private var substituted: [String] {
+    switch self.content {
+    case .string(let text):
+      let isCompletedPath = !self.isSubstituted && text.hasPrefix("/")
+      return self.holdsSubstitution && !text.isEmpty && !isCompletedPath ? [text] : []
+    case .array(let elements): return elements.flatMap(\.substituted)
+    case .object(let members): return members.flatMap { $0.value.substituted }
+    case .null, .boolean, .number: return []
+    }
+  }
+
   /// How a message names the value: a text in single quotes, unless it came from outside of the
   /// document; anything else by its kind.
   public var quoted: String {
     guard let text = self.string else { return self.kind }
-    if self.holdsSubstitution { return "(the value of a variable or file)" }
+    if self.holdsSubstitution { return Self.substitution }
     let longest = 60
     return text.count > longest ? "'\(text.prefix(longest))…'" : "'\(text)'"
   }

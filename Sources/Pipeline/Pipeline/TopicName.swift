@@ -10,6 +10,7 @@ package enum TopicName {
   package static let allChanges = "/data/ChangeEvents"
 
   private static let changesPrefix = "/data/"
+  private static let changesSuffix = "ChangeEvent"
   private static let platformEventsPrefix = "/event/"
 
   /// Whether several entities share the stream.
@@ -32,10 +33,18 @@ package enum TopicName {
     return (1...200).contains(rest.count) && rest.allSatisfy(\.isWordCharacter)
   }
 
+  /// Whether the service can have a valid topic of this name: those of changes have only three
+  /// forms, and those of platform events any.
+  package static func hasKnownForm(_ topic: String) -> Bool {
+    guard self.hasChanges(topic), !self.isChannel(topic) else { return true }
+    let name = topic.dropFirst(self.changesPrefix.count)
+    return name.hasSuffix(self.changesSuffix) && name.count > self.changesSuffix.count
+  }
+
   /// `/data/OpportunityChangeEvent` of `Opportunity`, `/data/Foo__ChangeEvent` of `Foo__c`.
   package static func changes(of entity: String) -> String {
     let stem = entity.hasSuffix("__c") ? String(entity.dropLast()) : entity
-    return "\(Self.changesPrefix)\(stem)ChangeEvent"
+    return "\(Self.changesPrefix)\(stem)\(Self.changesSuffix)"
   }
 
   /// `Opportunity` of `/data/OpportunityChangeEvent`; the last part of other topics' names.
@@ -46,7 +55,7 @@ package enum TopicName {
   /// `Opportunity` of `OpportunityChangeEvent`, `Foo__c` of `Foo__ChangeEvent`; other names are
   /// unchanged.
   package static func entity(ofChangeEvent name: String) -> String {
-    let suffix = "ChangeEvent"
+    let suffix = Self.changesSuffix
     guard name.hasSuffix(suffix), name.count > suffix.count else { return name }
     let stem = name.dropLast(suffix.count)
     return stem.hasSuffix("__") ? stem + "c" : String(stem)

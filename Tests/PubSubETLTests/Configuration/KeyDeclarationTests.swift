@@ -53,15 +53,18 @@ struct KeyDeclarationTests {
   }
 
   /// What the reader of a key says about a value.
-  private func mistakes(_ place: Place, _ value: JSONValue) -> [String] {
+  private func mistakes(
+    _ place: Place, _ value: JSONValue, _ environment: Environment? = nil
+  ) -> [String] {
+    let environment = environment ?? self.environment
     let mistakes = JSONMistakes()
     let secretFiles = SecretFiles()
     let base = FilePath.directory(of: self.files.privateKey)
     let document = Interpolation(
-      environment: self.environment, base: base, mistakes: mistakes, secretFiles: secretFiles
+      environment: environment, base: base, mistakes: mistakes, secretFiles: secretFiles
     ).interpolate(JSONValue(.object([JSONMember(place.key.name, value)])))
     let configuration = ConfigurationReader(
-      file: "\(base)/p.json", base: base, environment: self.environment, secretFiles: secretFiles)
+      file: "\(base)/p.json", base: base, environment: environment, secretFiles: secretFiles)
     place.key.check(JSONReader(document, mistakes: mistakes, context: configuration))
     return mistakes.all.map(\.description) + configuration.mistakesOfOtherFiles.map(\.description)
   }
@@ -144,6 +147,26 @@ struct KeyDeclarationTests {
       return Double(text)
     }
     return number >= bound("minimum") ?? -.infinity && number <= bound("maximum") ?? .infinity
+  }
+
+  @Test(
+    "No message shows the value of a variable, whatever key has it",
+    arguments: [
+      "c4nary", "c4nary 1", "/c4nary/x", "~/c4nary", "c4nary(1) == 'c4nary'", "https://c4nary:x",
+      "http://u:p@c4nary/?q", "12c4nary", "0.5c4nary", "${c4nary}", "/data/c4nary", "c4nary\u{1}",
+      String(repeating: "c4nary", count: 20), "x//c4nary/../c4nary1//c4nary2",
+    ])
+  func hiddenValues(text: String) {
+    let environment = Environment(["CANARY": text])
+    for place in self.places {
+      for value in [
+        JSONValue("${CANARY}"), ["${CANARY}"], [["${CANARY}"]], ["x": "${CANARY}"], "x${CANARY}",
+        ["field": "${CANARY}"], ["type": "${CANARY}"], ["${CANARY}", "${CANARY}"],
+      ] {
+        let said = self.mistakes(place, value, environment).filter { $0.contains("c4nary") }
+        #expect(said == [], "\(place): \(value.text())")
+      }
+    }
   }
 
   @Test("Keys with secrets are those that the program hides")

@@ -10,6 +10,34 @@ import Testing
 
 @Suite("Pipeline configuration")
 struct PipelineConfigurationTests {
+  @Test(
+    "A topic that names an object is refused with the topic of its changes",
+    arguments: [
+      ("Contact", "ContactChangeEvent"), ("Foo__c", "Foo__ChangeEvent"), ("ChangeEvent", nil),
+    ])
+  func objectAsTopic(name: String, changes: String?) throws {
+    let mistakes = try SamplePipeline().mistakes(
+      SamplePipeline.minimal.replacing("OpportunityChangeEvent", with: name))
+    #expect(mistakes.count == 1)
+    #expect(
+      mistakes.first?.contains("the changes of an object are in /data/<Entity>ChangeEvent") == true)
+    guard let changes else { return }
+    #expect(mistakes.first?.hasSuffix("did you mean '/data/\(changes)'?") == true)
+  }
+
+  @Test("A misspelled dead_letter comes before what its absence causes")
+  func misspelledDeadLetter() throws {
+    let mistakes = try SamplePipeline().mistakes(
+      SamplePipeline.minimal.replacing(
+        #""sinks":"#,
+        with: #""stages": [ { "type": "mask", "columns": ["A"], "with": "redact" } ], "sinks":"#
+      ).replacing(
+        #""checkpoint":"#, with: #""dead_leter": { "payload": "none" }, "checkpoint":"#))
+    #expect(mistakes.count == 2)
+    #expect(
+      mistakes.first?.contains("/dead_leter: unknown key; did you mean 'dead_letter'?") == true)
+  }
+
   @Test("A minimal file gets the documented defaults")
   func defaults() throws {
     let sample = try SamplePipeline()
@@ -71,7 +99,7 @@ struct PipelineConfigurationTests {
         "sorce": {},
         "source": {
           "type": "kafka",
-          "topic": [ "/data/A", "opps", { "topic": "/data/A" }, { "start": "first" }, 7 ],
+          "topic": ["/event/A", "opps", { "topic": "/event/A"}, { "start": "first" }, 7 ],
           "num_requested": 101,
           "start": { "replay_id": "123" },
           "on_invalid_replay": "ignore",
@@ -99,12 +127,12 @@ struct PipelineConfigurationTests {
       }
       """#)
     let expected = [
+      "4:3: /sorce: unknown key; did you mean 'source'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run, retry, repair, allowance",
       "2:14: /version: unknown version 2; known: 1",
       "3:11: /name: expected a name of 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit",
-      "4:3: /sorce: unknown key; did you mean 'source'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run, retry, repair, allowance",
       "6:13: /source/type: unknown source 'kafka'; known: salesforce",
       "7:27: /source/topic/1: expected a topic: /data/<Entity>ChangeEvent, /data/ChangeEvents, /data/<Channel>__chn, /event/<Event>__e or /event/<Channel>__chn",
-      "7:46: /source/topic/2/topic: the topic /data/A is listed twice",
+      "7:46: /source/topic/2/topic: the topic /event/A is listed twice",
       "7:59: /source/topic/3/topic: is required",
       "7:70: /source/topic/3/start: unknown value 'first'; known: earliest, latest, {\"replay_id\": \"<hex>\"}",
       "7:81: /source/topic/4: expected a topic or an object with \"topic\", found a number",
@@ -136,7 +164,7 @@ struct PipelineConfigurationTests {
       "24:47: /sinks/2/mode: unknown value 'all'; known: both, history, current",
       "25:15: /sinks/3/type: unknown sink 'kafka'; known: \(SinkRegistry.names.joined(separator: ", "))",
       "27:29: /commit/max_events: expected an integer from 1 to 1000000, found 0",
-      "27:45: /commit/max_delay: expected a duration such as \"15s\", \"500ms\" or \"1h30m\"; units: ms, s, m, h, d",
+      "27:45: /commit/max_delay: expected a duration such as \"15s\", \"500ms\" or \"1h30m\", without spaces; did you mean \"1s\"?; units: ms, s, m, h, d",
       "28:17: /checkpoint/directory: is required",
       "28:27: /checkpoint/type: unknown checkpoint 'redis'; known: file",
       "29:27: /dead_letter/max: expected an integer of at least 0, found -1",
@@ -197,8 +225,8 @@ struct PipelineConfigurationTests {
       """#, to: "org.json")
     #expect(
       try sample.mistakes(text).map { $0.replacing(sample.base + "/", with: "") } == [
-        "org.json:1:21: /auth/type: unknown login 'saml_bearer'; known: client_credentials, jwt_bearer, refresh_token, sf_cli, token",
         "org.json:2:3: /endpont: unknown key; did you mean 'endpoint'?; known: $schema, endpoint, tls, proxy, org_id, auth",
+        "org.json:1:21: /auth/type: unknown login 'saml_bearer'; known: client_credentials, jwt_bearer, refresh_token, sf_cli, token; the page Logins.md explains them",
       ])
     let missing = text.replacing("org.json", with: "gone.json")
     #expect(

@@ -91,10 +91,4 @@ extension JSONReader {
     }
     return configuration
   }
-
-  /// Reports a mistake in an element of a list.
-  func report(_ element: (path: String, value: JSONValue), _ message: String) {
-    self.mistakes.append(
-      JSONMistake(path: element.path, position: element.value.position, message: message))
-  }
 }

@@ -69,9 +69,12 @@ extension Kind<OrgConfiguration> {
         case .object: return reader.object(name)?.read()
         case .string:
           let configuration = reader.configuration
-          guard let file = configuration.configurationPath(reader, name),
-            let shared = configuration.otherDocument(file)
-          else { return nil }
+          guard let file = configuration.configurationPath(reader, name) else { return nil }
+          if value.holdsSubstitution, !FilePath.isReadable(file) {
+            reader.report(name, FilePath.unreadable(file))
+            return nil
+          }
+          guard let shared = configuration.otherDocument(file) else { return nil }
           let org = shared.read(OrgConfiguration.keys)
           configuration.addMistakes(of: shared, file: file)
           return org

@@ -29,7 +29,8 @@ extension Kind<any Login> {
           let word = object.string("type", required: true)
         else { return nil }
         guard let type = types.first(where: { $0.type == word }) else {
-          object.reportUnknown("type", word, called: "login", known: types.map { $0.type })
+          object.reportUnknown(
+            "type", word, called: "login", known: types.map { $0.type }, page: "Logins.md")
           return nil
         }
         return type.read(object)

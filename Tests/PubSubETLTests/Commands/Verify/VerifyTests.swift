@@ -96,7 +96,7 @@ import Testing
                       1 marked as stale, partial or waiting to be read again: not judged
                       3 changed since: too recent to compare
                       not comparable: Logo: REST has it as base64, which is not a value of the schema's type
-                      blind: Account: formulas and roll-ups: Salesforce may send no event when they change: F1__c, F2__c, \
+                      not compared: Account: formulas and roll-ups: Salesforce may send no event when they change: F1__c, F2__c, \
         F3__c, F4__c, F5__c, F6__c and 2 more
         compared      which records there are, and when they were last changed; not their values: --full or \
         --sample N compares them

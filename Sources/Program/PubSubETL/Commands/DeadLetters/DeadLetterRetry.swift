@@ -20,6 +20,8 @@ final class DeadLetterRetry {
     var retried: [StoredDeadLetter.ID] = []
     /// Letters that stay, and why.
     var failed: [(id: StoredDeadLetter.ID, reason: String)] = []
+    /// The number of those that cannot be decoded.
+    var undecodableCount = 0
     /// Sinks that have marked the letters' records instead of taking their events.
     var repairingSinks: [String] = []
     /// Letters that cannot be read; only of `examine`.
@@ -253,6 +255,7 @@ final class DeadLetterRetry {
       self.fail(letter, refusal)
     } catch let error as UndecodableEvent {
       self.fail(letter, "could not be decoded: \(error.reason)")
+      self.result.undecodableCount += 1
     }
     return nil
   }

@@ -72,6 +72,9 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
         for (id, reason) in result.failed {
           StandardStream.error.write(PrintableText(line: "\(id): \(reason)", hiding: secrets))
         }
+        if let remark = result.remark {
+          StandardStream.error.write(PrintableText(line: remark, hiding: secrets))
+        }
         for line in result.text(isDryRun: self.dryRun) {
           try DeadLettersCommand.print(PrintableText(line: line, hiding: secrets))
         }
@@ -85,6 +88,14 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
 }
 
 extension DeadLetterRetry.Result {
+  /// What to do about letters that no change of the pipeline file makes decodable.
+  var remark: String? {
+    guard self.undecodableCount > 0 else { return nil }
+    return "\(Phrase.count(self.undecodableCount, "letter")) cannot be decoded. If this stays so, "
+      + "drop each with 'dead-letters drop FILE ID', then run 'pubsub-etl snapshot' to read the "
+      + "records of the objects again"
+  }
+
   func text(isDryRun: Bool) -> [String] {
     let done = Phrase.count(self.retried.count, "letter")
     var lines = [isDryRun ? "\(done) can be exported now" : "\(done) retried"]

@@ -48,6 +48,12 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
       try DeadLettersCommand.print(
         PrintableText(json: found.letter.head(found.outcome), hiding: secrets))
       guard self.payload else { return }
+      guard found.letter.hasPayload else {
+        throw RunFailure(
+          .undecodable,
+          "\(found.letter.id) has no payload to show, because dead_letter.payload was \"none\" when "
+            + "it was written; 'pubsub-etl snapshot' reads its records again")
+      }
       try await self.printLines(of: found.letter, configuration)
     } catch {
       throw RunFailure(error).reported(hiding: secrets)

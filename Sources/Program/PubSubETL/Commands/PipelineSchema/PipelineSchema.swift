@@ -38,8 +38,11 @@ enum PipelineSchema {
       ),
       (
         "topic",
-        .text(pattern: #"^(/(data|event)/[A-Za-z0-9_]+|.*\$\{.*)$"#)
-          .described("/data/… for changes of records, /event/… for platform events.")
+        .text(
+          pattern:
+            #"^(/data/([A-Za-z0-9_]+ChangeEvent|ChangeEvents|[A-Za-z0-9_]*__chn)|/event/[A-Za-z0-9_]+|.*\$\{.*)$"#
+        )
+        .described("/data/… for changes of records, /event/… for platform events.")
       ),
       ("start", Kind.startDefinition),
       (

@@ -151,7 +151,7 @@ extension VerifyReport {
           + "the last change that the copy has")
     }
     lines += entry.notComparable.map { "not comparable: \($0.field): \($0.reason)" }
-    lines += entry.blind.lines(of: entry.entity).map { "blind: \($0)" }
+    lines += entry.blind.lines(of: entry.entity).map { "not compared: \($0)" }
     if !entry.hasSettledTime {
       lines.append(
         "the org does not report up to when its changes are final; used its clock instead")
