@@ -35,6 +35,14 @@ import Testing
     }
   }
 
+  /// A stage whose sink gets no rows, as a route makes one.
+  private final class Nowhere: Transform {
+    var kind: String { "nowhere" }
+    func layout(for input: RecordLayout) throws -> RecordLayout { input }
+    func bringsRows(of input: RecordLayout) -> Bool { input.entity != "T" }
+    func apply(to batch: RecordBatch) throws {}
+  }
+
   private static func store(_ sinks: [LineSink]) -> CheckpointedStore {
     CheckpointedStore(sinks: sinks.map { StagedSink($0) }, deadLetters: MemoryDeadLetters()) {
       _, _, _ in
@@ -78,5 +86,29 @@ import Testing
     try store.write(RecordBatch(layout: layout), pass: Self.pass(1))
     #expect(files.written == [Self.pass(1)])
     #expect(!Self.store([lines]).takesReads(of: layout))
+  }
+
+  @Test("A sink that the route sends no row of an object to has no pass over it, and delays none")
+  func unreached() throws {
+    func layout(_ entity: String) -> RecordLayout {
+      RecordLayout(
+        topic: "/data/\(entity)", schemaID: "s", entity: entity, family: .changeEvent,
+        slotCount: 16, fieldOrder: [], columns: [])
+    }
+    let (reached, unreached) = (ReadingSink("a", Self.pass(2, rows: 7)), ReadingSink("b"))
+    let sinks = [
+      StagedSink(reached), StagedSink(unreached, stages: StageChain([Nowhere()], sink: "b")),
+    ]
+    let store = CheckpointedStore(sinks: sinks, deadLetters: MemoryDeadLetters()) { _, _, _ in }
+    #expect(store.takesReads(of: layout("T")))
+    #expect(store.pass(over: "T") == Self.pass(2, rows: 7))
+    try store.write(RecordBatch(layout: layout("T")), pass: Self.pass(2, rows: 8))
+    #expect(reached.written == [Self.pass(2, rows: 8)])
+    #expect(unreached.written.isEmpty)
+    try store.write(RecordBatch(layout: layout("U")), pass: Self.pass(1))
+    #expect(unreached.written == [Self.pass(1)])
+    let alone = CheckpointedStore(sinks: [sinks[1]], deadLetters: MemoryDeadLetters()) { _, _, _ in
+    }
+    #expect(!alone.takesReads(of: layout("T")))
   }
 }

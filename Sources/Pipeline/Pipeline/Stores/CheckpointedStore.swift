@@ -20,6 +20,8 @@ public final class CheckpointedStore: Store {
   private let buffering: [any BufferingSink]
   private let described: [any DescribedSink]
   private let receivers: [StagedSink]
+  /// Those of `receivers` that records of an object come to, by object, once its layout is known.
+  private var receiversOfObjects: [String: [StagedSink]] = [:]
   private let deadLetters: any DeadLetterStore
   private let save: Save
   /// The state of each sink in the sealed commit.
@@ -83,15 +85,26 @@ public final class CheckpointedStore: Store {
 
 /// Records are read into the sinks that take them.
 extension CheckpointedStore: RecordReceiver {
-  public func takesReads(of layout: RecordLayout) -> Bool { !self.receivers.isEmpty }
+  /// A sink that the route sends no rows of the object to has no pass over it, from then on.
+  public func takesReads(of layout: RecordLayout) -> Bool {
+    let takers = self.receivers.filter { $0.takesReads(of: layout) }
+    self.receiversOfObjects[layout.entity] = takers
+    return !takers.isEmpty
+  }
+
+  private func receivers(of entity: String) -> [StagedSink] {
+    self.receiversOfObjects[entity] ?? self.receivers
+  }
 
   public func needsPass(over entity: String, topic: String) throws -> Bool {
-    try self.receivers.contains { try $0.receiver?.needsPass(over: entity, topic: topic) == true }
+    try self.receivers(of: entity).contains {
+      try $0.receiver?.needsPass(over: entity, topic: topic) == true
+    }
   }
 
   /// The place of all sinks; nil if they are not at the same place, for example if one is new.
   public func pass(over key: String) -> ReadPass? {
-    let passes = self.receivers.map { $0.receiver?.pass(over: key) }
+    let passes = self.receivers(of: key).map { $0.receiver?.pass(over: key) }
     guard let first = passes.first ?? nil, passes.allSatisfy({ $0?.isSamePlace(as: first) == true })
     else { return nil }
     return first
@@ -106,6 +119,6 @@ extension CheckpointedStore: RecordReceiver {
   }
 
   public func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
-    for sink in self.receivers { sink.receiver?.noteUnreadable(record, of: entity) }
+    for sink in self.receivers(of: entity) { sink.receiver?.noteUnreadable(record, of: entity) }
   }
 }

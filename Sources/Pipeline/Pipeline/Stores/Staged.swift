@@ -22,8 +22,19 @@ public struct StagedSink {
     try stages.lend(batch, to: self.base.write)
   }
 
+  /// Whether records can be read into the sink in rows of a layout.
+  func takesReads(of layout: RecordLayout) -> Bool {
+    guard let receiver else { return false }
+    guard let stages else { return receiver.takesReads(of: layout) }
+    // For a layout with a mistake, `write` then throws the error.
+    guard let output = try? stages.layout(for: layout),
+      let brings = try? stages.bringsRows(of: layout)
+    else { return true }
+    return brings && receiver.takesReads(of: output)
+  }
+
   func write(_ reads: RecordBatch, pass: ReadPass?) throws {
-    guard let receiver else { return }
+    guard let receiver, self.takesReads(of: reads.layout) else { return }
     guard let stages else { return try receiver.write(reads, pass: pass) }
     try stages.lend(reads) { try receiver.write($0, pass: pass) }
   }

@@ -86,4 +86,18 @@ extension Wanted {
       self.initial.insert(files.name)
     }
   }
+
+  /// Takes files out again that need no records, now that a layout shows which sinks the object's
+  /// rows come to.
+  ///
+  /// - Parameter layout: the layout behind the pipeline's stages.
+  mutating func review(
+    _ files: CheckpointedStore, _ configuration: PipelineConfiguration, _ purpose: RunPurpose,
+    _ layout: RecordLayout
+  ) throws {
+    guard self.reads(into: files.name) else { return }
+    self.initial.remove(files.name)
+    self.anew.remove(files.name)
+    if files.takesReads(of: layout) { try self.add(files, configuration, purpose) }
+  }
 }

@@ -62,6 +62,11 @@ struct SnapshotRun {
         leave it out of source.snapshot.objects
         """)
     }
+    for (index, object) in wanted.enumerated() {
+      guard let layout = layouts[object.entity] else { continue }
+      try wanted[index].review(
+        files, configuration, purpose, session.stages.pipeline.layout(for: layout))
+    }
     let objects = wanted.flatMap { object in
       layouts[object.entity].map { object.reads($0, condition: purpose.condition) } ?? []
     }
@@ -113,7 +118,7 @@ extension SnapshotRun {
           "records: \(entity), \(Phrase.count(count, "record")) and "
             + "\(Phrase.count(object.fields.count, "field")) can be read")
         if let layout = layouts[entity] {
-          lines += BlindFields(layout, object).lines(of: entity).map { "blind: \($0)" }
+          lines += BlindFields(layout, object).lines(of: entity).map { "note: \($0)" }
         }
       } catch let error as RESTError {
         throw RunFailure(

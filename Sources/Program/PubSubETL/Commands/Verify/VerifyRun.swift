@@ -45,20 +45,20 @@ struct VerifyRun {
     var obstacles = obstacles
     var states: [String: CopyStates] = [:]
     for sink in sinks {
-      states[sink.name] = try self.states(of: sink, org: session.org, objects)
+      states[sink.name] = try self.states(of: sink, org: session.org)
     }
     let client = session.connection.makeRESTClient()
     var described: [String: ObjectDescription] = [:]
     let layouts = try await self.layouts(of: objects, session, client, &described)
     try await session.inquiry?.prepare(Array(layouts.values))
     let stages = session.stages
-    for (sink, (entity, _)) in sinks.flatMap({ sink in objects.map { (sink, $0) } })
-    where states[sink.name]?.objects[entity] == nil {
+    for (sink, (entity, _)) in sinks.flatMap({ sink in objects.map { (sink, $0) } }) {
       if let layout = layouts[entity], try !stages.bringsRows(of: layout, to: sink.name) {
+        // An earlier run may have left an empty copy there.
+        states[sink.name]?.objects[entity] = nil
         obstacles.append("\(entity) in sink '\(sink.name)': the stage 'route' sends no row there")
       } else {
-        throw Self.incomplete(
-          entity, sink, "no run has been there; run '\(self.configuration.command("run"))'")
+        try self.check(states[sink.name]?.objects[entity], of: entity, sink)
       }
     }
     var report = VerifyReport(pipeline: self.configuration.name, depth: self.request.depth)
@@ -191,10 +191,8 @@ struct VerifyRun {
     return (usable, obstacles.compactMap { $0 })
   }
 
-  /// - Throws: when the copy is of another org, or that of an object is not complete.
-  private func states(
-    of sink: any VerifyingSink, org: String, _ objects: [(entity: String, topic: String)]
-  ) throws -> CopyStates {
+  /// - Throws: when the copy is of another org.
+  private func states(of sink: any VerifyingSink, org: String) throws -> CopyStates {
     let states = try sink.copyStates(self.configuration)
     if let other = states.org, !other.isEmpty, other != org {
       throw RunFailure(
@@ -206,24 +204,29 @@ struct VerifyRun {
         .alreadyRunning,
         "sink '\(sink.name)' is held by a run: \(holder); --repair needs it, try again later")
     }
-    for (entity, _) in objects {
-      switch states.objects[entity] {
-      case .complete: continue
-      case .incomplete(let why):
-        throw Self.incomplete(
-          entity, sink,
-          "\(why); run '\(self.configuration.command("run"))' until 'status' says that it is complete"
-        )
-      case .unread:
-        throw Self.incomplete(
-          entity, sink,
-          "it has changes only, since the records were never read; read them with "
-            + "'\(self.configuration.command("snapshot"))'")
-      // Whether it should be there depends on the stages.
-      case nil: continue
-      }
-    }
     return states
+  }
+
+  /// - Throws: when the copy of an object is not complete.
+  private func check(
+    _ state: CopyStates.State?, of entity: String, _ sink: any VerifyingSink
+  ) throws {
+    switch state {
+    case .complete: break
+    case .incomplete(let why):
+      throw Self.incomplete(
+        entity, sink,
+        "\(why); run '\(self.configuration.command("run"))' until 'status' says that it is complete"
+      )
+    case .unread:
+      throw Self.incomplete(
+        entity, sink,
+        "it has changes only, since the records were never read; read them with "
+          + "'\(self.configuration.command("snapshot"))'")
+    case nil:
+      throw Self.incomplete(
+        entity, sink, "no run has been there; run '\(self.configuration.command("run"))'")
+    }
   }
 
   private static func incomplete(
