@@ -38,7 +38,8 @@ extension FileSink: DescribedSink {
       lines.map {
         $0.json(
           pipeline: self.configuration.pipeline, sink: self.name,
-          lastRun: self.clock.utcMilliseconds())
+          lastRun: self.clock.utcMilliseconds(),
+          selectsChanges: self.configuration.selectsChanges)
       })
   }
 }

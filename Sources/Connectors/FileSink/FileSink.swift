@@ -157,6 +157,17 @@ public final class FileSink: BufferingSink {
         + "'run --accept-reset'")
   }
 
+  /// Checks what a run reads from a state, without looking at the files.
+  ///
+  /// - Parameter state: of a sink, or of dead letters.
+  /// - Throws: `FileSinkError.inconsistent` for a state that no run stores.
+  public static func check(_ state: JSONValue?, directory: String) throws {
+    _ = try SegmentRecord.records(in: state, directory: directory)
+    _ = try FilePass.passes(
+      in: state, directory: state?["directory"]?.string ?? directory)
+    _ = try GapEvents(in: state)
+  }
+
   /// - Parameter survey: a survey of this sink.
   public func recover(_ survey: FileSurvey) throws {
     try self.store.recover(survey)

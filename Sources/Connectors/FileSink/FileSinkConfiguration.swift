@@ -71,6 +71,9 @@ public struct FileSinkConfiguration: Sendable {
   public var acceptsMissing: Bool
   /// nil means 0640 and 0750, reduced by the umask.
   public var permissions: Permissions?
+  /// Conditions about values select changes, not records: a record may have changes whose other
+  /// values no read brings.
+  public var selectsChanges = false
   package var clock = ProcessClock()
 
   public init(

@@ -61,7 +61,10 @@ struct ObjectFreshness: Equatable {
     }
   }
 
-  func json(pipeline: String, sink: String, lastRun: Int64) -> JSONValue {
+  /// - Parameter selectsChanges: as `FileSinkConfiguration.selectsChanges`.
+  func json(
+    pipeline: String, sink: String, lastRun: Int64, selectsChanges: Bool
+  ) -> JSONValue {
     func time(_ milliseconds: Int64?) -> JSONValue {
       milliseconds.map { .string(UTCTime.timestamp(milliseconds: $0)) } ?? nil
     }
@@ -83,6 +86,7 @@ struct ObjectFreshness: Equatable {
       "snapshot_total": snapshot?.total.map { .integer($0) } ?? nil,
       "columns_filling": names(snapshot.map { Array($0.newer.keys) } ?? []),
       "columns_hidden": names(snapshot?.unread ?? []),
+      "selects_changes": .boolean(selectsChanges),
     ]
   }
 

@@ -57,3 +57,22 @@ extension SegmentRecord {
       && !name.utf8.split(separator: UInt8(ascii: "/")).contains { $0.elementsEqual("..".utf8) }
   }
 }
+
+extension SegmentRecord {
+  /// The files in progress of a state.
+  ///
+  /// - Throws: `FileSinkError.inconsistent` for a damaged state.
+  static func records(
+    in state: JSONValue?, directory: String
+  ) throws(FileSinkError) -> [SegmentRecord] {
+    guard let state else { return [] }
+    guard let files = state["files"]?.array else {
+      throw FileSinkError(
+        .inconsistent,
+        "the checkpoint's state of the files in \(directory) is damaged: put back a copy")
+    }
+    var records: [SegmentRecord] = []
+    for file in files { records.append(try SegmentRecord(json: file)) }
+    return records
+  }
+}

@@ -34,7 +34,7 @@ extension SegmentStore {
     acceptsMissing: Bool = false
   ) throws(FileSinkError) -> FileSurvey {
     if let failure { throw failure }
-    let records = try self.records(in: state)
+    let records = try SegmentRecord.records(in: state, directory: self.directory)
     var check = state.map {
       OutputCheck(
         directory: self.directory, kind: self.kind, pipeline: self.identity.pipeline,
@@ -138,18 +138,6 @@ extension SegmentStore {
       }
       throw error
     }
-  }
-
-  private func records(in state: JSONValue?) throws(FileSinkError) -> [SegmentRecord] {
-    guard let state else { return [] }
-    guard let files = state["files"]?.array else {
-      throw FileSinkError(
-        .inconsistent,
-        "the checkpoint's state of the files in \(self.directory) is damaged: put back a copy")
-    }
-    var records: [SegmentRecord] = []
-    for file in files { records.append(try SegmentRecord(json: file)) }
-    return records
   }
 
   private var lockName: String {

@@ -16,9 +16,9 @@ struct ConfigurationSummaryTests {
         login         client credentials at https://acme.my.salesforce.com
         topic         /data/OpportunityChangeEvent, without "start": a first run is refused
         stages        flatten
-        sink          files: files in \(sample.base)/out
+        sink          files: files in \(sample.base)/out, each up to 128MiB, 1000000 events or 1h
         checkpoint    \(sample.base)/state
-        dead letters  \(sample.base)/state/dead
+        dead letters  \(sample.base)/state/dead, with the payload, at most 0 in a run
         until         caught up
 
         """)

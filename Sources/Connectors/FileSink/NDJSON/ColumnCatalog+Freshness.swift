@@ -51,6 +51,7 @@ extension ColumnCatalog {
     guard let value, value != nil else { return true }
     return switch type {
     case "BIGINT": value.integer != nil
+    case "BOOLEAN": value.boolean != nil
     case "TIMESTAMPTZ": value.string.flatMap(ObjectFreshness.milliseconds(of:)) != nil
     case "VARCHAR[]": value.array?.allSatisfy { $0.string != nil } == true
     default: value.string != nil

@@ -10,7 +10,7 @@ extension DuckDBViews {
     ("missing_ranges", "BIGINT"), ("dead_letters", "BIGINT"), ("snapshot_at", "TIMESTAMPTZ"),
     ("snapshot_begun_at", "TIMESTAMPTZ"), ("snapshot_state", "VARCHAR"),
     ("snapshot_rows", "BIGINT"), ("snapshot_total", "BIGINT"), ("columns_filling", "VARCHAR[]"),
-    ("columns_hidden", "VARCHAR[]"),
+    ("columns_hidden", "VARCHAR[]"), ("selects_changes", "BOOLEAN"),
   ]
 
   /// - Parameters:
@@ -35,10 +35,10 @@ extension DuckDBViews {
           format = 'newline_delimited', hive_partitioning = false, ignore_errors = true,
           columns = {\(columns)})
       )
-      SELECT * EXCLUDE (unnamed, snapshot_begun_at), CASE
+      SELECT * EXCLUDE (unnamed, snapshot_begun_at, selects_changes), CASE
         WHEN snapshot_state <> 'complete' THEN 'copying'
-        WHEN stale > 0 OR waiting_for_repair > 0 OR missing_ranges <> 0
-          OR dead_letters <> 0 OR len(columns_filling) > 0 THEN 'stale'
+        WHEN stale > 0 OR (waiting_for_repair > 0 AND selects_changes IS NOT TRUE)
+          OR missing_ranges <> 0 OR dead_letters <> 0 OR len(columns_filling) > 0 THEN 'stale'
         WHEN missing_ranges = 0 AND dead_letters = 0 AND complete_through BETWEEN now()
           - coalesce(getvariable('late_after')::INTERVAL, INTERVAL 2 HOURS)
           AND now() + INTERVAL 5 MINUTES THEN 'fresh'
@@ -49,7 +49,7 @@ extension DuckDBViews {
             time for time in unnamed if (time < snapshot_begun_at) IS NOT TRUE]), 0)
             AS missing_ranges,
           dead_letters, waiting_for_repair, snapshot_state, snapshot_rows, snapshot_total, columns_filling,
-          columns_hidden, unnamed, snapshot_begun_at
+          columns_hidden, selects_changes, unnamed, snapshot_begun_at
         FROM objects LEFT JOIN runs USING (entity)
       );
 

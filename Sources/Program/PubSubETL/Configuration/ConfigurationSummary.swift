@@ -1,3 +1,4 @@
+import FileSink
 import HTTPClient
 import JSON
 import Pipeline
@@ -58,7 +59,7 @@ enum ConfigurationSummary {
       lines += Self.masks(sink.stages, of: " of sink '\(sink.name)'").map { ("mask", $0) }
     }
     lines.append(("checkpoint", configuration.checkpoint.directory))
-    lines.append(("dead letters", configuration.deadLetter.directory))
+    lines.append(("dead letters", Self.deadLetters(configuration.deadLetter)))
     lines.append(("until", Self.until(configuration.run.until)))
     return lines.map { Self.line($0.label, $0.value) + "\n" }.joined()
   }
@@ -73,6 +74,20 @@ enum ConfigurationSummary {
     stages.enumerated().compactMap { index, stage in
       stage.transform().hides.map { "stages[\(index)]\(sink): \($0)" }
     }
+  }
+
+  private static func deadLetters(_ letters: DeadLetterConfiguration) -> String {
+    let payload =
+      switch letters.payload {
+      case .full: "with the payload"
+      case .sealed: "with the payload sealed"
+      case .none: "without payload"
+      }
+    var limits: [String] = []
+    if let max = letters.max { limits.append("at most \(max)") }
+    if let ratio = letters.maxRatio { limits.append("at most \(ratio) of the events") }
+    return "\(letters.directory), \(payload), "
+      + (limits.isEmpty ? "any number" : limits.joined(separator: " and ")) + " in a run"
   }
 
   private static func start(_ start: StartPosition?) -> String {

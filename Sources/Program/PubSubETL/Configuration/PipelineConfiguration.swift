@@ -100,6 +100,11 @@ struct StageConfiguration: Sendable, Equatable {
 extension [StageConfiguration] {
   /// Their types, for people.
   var typeNames: String { self.compactMap { $0.value["type"]?.string }.joined(separator: ", ") }
+
+  /// The columns whose values conditions depend on, without those that every event has.
+  var valueConditionNames: [String] {
+    Set(self.flatMap { $0.transform().conditionNames }).filter { !$0.hasPrefix("_") }.sorted()
+  }
 }
 
 extension PipelineConfiguration {

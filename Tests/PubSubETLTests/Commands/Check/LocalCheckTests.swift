@@ -100,6 +100,33 @@ struct LocalCheckTests {
     #expect(LocalCheck.failures(configuration).map(\.reason) == [.newSink])
   }
 
+  @Test(
+    "A state that no run stores is reported, as by a run",
+    arguments: [
+      ("gap_events", #"{"Opportunity":{"open":9223372036854775807}}"#),
+      ("passes", #"[{"entity":"Opportunity","number":-1}]"#), ("files", #"[{"from":"x"}]"#),
+      ("files", "7"),
+    ])
+  func damagedState(member: String, value: String) throws {
+    for isOfLetters in [false, true] where !isOfLetters || member == "files" {
+      let (sample, configuration) = try self.sample()
+      let store = try FileCheckpointStore(directory: "\(sample.base)/state", pipeline: "opps")
+      let sound = [JSONMember("directory", .string("\(sample.base)/out")), JSONMember("files", [])]
+      let damaged = JSONValue(
+        .object(
+          sound.filter { $0.name != member }
+            + [JSONMember(member, try JSONValue(parsing: value))]))
+      try store.save(
+        CheckpointDocument(
+          pipeline: "opps", org: "00D",
+          sinks: ["files": SinkState(isOfLetters ? JSONValue(.object(sound)) : damaged)],
+          deadLetters: isOfLetters ? SinkState(damaged) : nil))
+      let failures = LocalCheck.failures(configuration)
+      #expect(failures.map(\.reason) == [.inconsistentOutput])
+      #expect(failures.map(\.exitCode) == [.data])
+    }
+  }
+
   @Test("A changed directory that lacks the files of the last run is reported")
   func otherDirectory() throws {
     let (sample, configuration) = try self.sample()

@@ -72,11 +72,8 @@ enum LocalCheck {
 
   /// Current tables whose rows depend on conditions about values, which select changes, not records.
   private static func conditionalTables(_ configuration: PipelineConfiguration) -> [String] {
-    func conditions(_ stages: [StageConfiguration]) -> [String] {
-      stages.flatMap { $0.transform().conditionNames.filter { !$0.hasPrefix("_") } }
-    }
-    return configuration.sinks.compactMap { sink in
-      let names = Set(conditions(configuration.stages + sink.stages)).sorted()
+    configuration.sinks.compactMap { sink in
+      let names = (configuration.stages + sink.stages).valueConditionNames
       guard sink.repairsRecords, !names.isEmpty else { return nil }
       return
         "attention: sink '\(sink.name)': a condition on \(names.joined(separator: ", ")) selects "
@@ -99,8 +96,12 @@ enum LocalCheck {
       let succession = try SinkSuccession(
         document, sinks: configuration.sinkPlaces, now: UTCTime.now())
       for sink in configuration.fileSinks {
-        try Self.checkDirectory(of: sink, configuration, succession.states[sink.name])
+        let state = succession.states[sink.name]
+        try FileSink.check(state?.json, directory: sink.directory)
+        try Self.checkDirectory(of: sink, configuration, state)
       }
+      try FileSink.check(
+        document.deadLetters?.json, directory: configuration.deadLetter.directory)
     }
     // A sink may hold the position; `--connect` asks it.
     guard !configuration.sinks.contains(where: \.keepsPosition) else { return }

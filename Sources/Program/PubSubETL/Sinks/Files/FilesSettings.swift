@@ -108,7 +108,9 @@ struct FilesSettings: ConfiguredSink, Equatable {
 
   var summary: String {
     let stages = self.stages.typeNames
-    return "\(stages.isEmpty ? "" : stages + " to ")files in \(self.directory)"
+    return "\(stages.isEmpty ? "" : stages + " to ")files in \(self.directory), each up to "
+      + "\(JSONReader.text(bytes: self.rotateBytes)), \(self.rotateEvents) events or "
+      + JSONReader.text(duration: self.rotateAge)
   }
 
   func status(_ reading: SinkStatusReading) throws -> SinkStatus {
@@ -127,6 +129,8 @@ struct FilesSettings: ConfiguredSink, Equatable {
       format: self.format, acceptsReset: context.options.recovery.acceptReset,
       whenMissing: self.whenMissing,
       acceptsMissing: context.options.recovery.acceptMissing, permissions: self.permissions)
+    configuration.selectsChanges =
+      !(context.configuration.stages + self.stages).valueConditionNames.isEmpty
     configuration.clock = context.clock
     return FileSink(configuration)
   }
