@@ -83,14 +83,12 @@ public struct DeadLetterArchive {
     let files = files.filter { ledger?.lostFiles[$0.name] == nil }
     guard !files.isEmpty else { return [] }
     var handled = Set((ledger?.outcomes ?? [:]).keys)
-    var waiting: [StoredDeadLetter] = []
+    var waiting: [String: [String]] = [:]
     // Without the letters that are there, none counts as retried or dropped.
     let isRead =
       (try? self.visit(openFiles: state) { letter in
         if handled.remove(DeadLetterLedger.Key(letter)) == nil {
-          var letter = letter
-          letter.letter.payload = []
-          waiting.append(letter)
+          waiting[letter.letter.topic, default: []].append(letter.letter.replayID.hex)
         }
       }) != nil
     if !isRead { handled = [] }
@@ -116,10 +114,7 @@ public struct DeadLetterArchive {
         }
       }
       places[stem] = rest
-      lost.waitingReplayIDs = waiting.filter { letter in
-        letter.letter.topic == file.topic && letter.letter.epoch == file.epoch
-          && range.ordinals.contains(letter.letter.ordinal)
-      }.map { $0.letter.replayID.hex }
+      lost.waitingReplayIDs = waiting[file.topic] ?? []
       return lost.count > 0 ? lost : nil
     }
   }
@@ -139,7 +134,7 @@ public struct LostLetters: Sendable, Equatable {
   public var range: Range?
   /// The number of letters that were neither retried nor dropped; 0 for the manifest.
   public var count: Int64
-  /// Letters of other files in the same range, which still wait.
+  /// Letters of the topic in other files, which still wait; hexadecimal.
   public var waitingReplayIDs: [String] = []
 
   init(_ file: ExportedFile, count: Int64) {

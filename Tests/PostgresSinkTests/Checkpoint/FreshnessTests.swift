@@ -230,6 +230,39 @@ struct FreshnessTests {
     #expect(try self.lacking(run) == [])
   }
 
+  @Test("Letters that are lost are dropped, but for those that still wait")
+  func lostLetters() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database) {
+      $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
+    }.begin()
+    run.completeThrough = UTCTime.now()
+    try run.eye.execute("UPDATE salesforce.opportunity SET _partial = false")
+    _ = try run.sink.sealAndPrepare(run.positions, letters: (1...3).map { self.letter($0) })
+    try run.sink.commitPatiently()
+    // One that the database has refused has a place in the stream.
+    try run.eye.execute(
+      """
+      INSERT INTO salesforce._etl_resync (entity, kind, replay_id, event_id, epoch, ordinal) \
+      VALUES ('Opportunity', 'dead_letter', '04', 'e4', 1, 4)
+      """)
+    let stored = try CheckpointTable(pipeline: "opps", sink: "warehouse", database.configuration())
+    func lacking() throws -> Int? {
+      let rows = try self.lacking(run)
+      return rows.first.flatMap { Int($0.split(separator: " ")[1]) }
+    }
+    try stored.drop(topic: "/data/AccountChangeEvent", (1, 0...9), but: [])
+    #expect(try lacking() == 4)
+    try stored.drop(topic: SinkRun.topic, (1, 5...9), but: ["01", "02"])
+    #expect(try lacking() == 3)
+    try stored.drop(topic: SinkRun.topic, (1, 0...9), but: ["01", "02"])
+    #expect(try lacking() == 2)
+    try stored.drop(topic: SinkRun.topic, nil, but: ["01"])
+    #expect(try lacking() == 1)
+    try stored.drop(topic: SinkRun.topic, nil, but: [])
+    #expect(try lacking() == nil)
+  }
+
   @Test("A letter of a channel concerns each object of the channel")
   func undecodableEventOfChannel() async throws {
     let database = try await TestDatabase()

@@ -47,8 +47,9 @@ extension CheckpointTable {
   ///
   /// - Parameters:
   ///   - topic: the topic of the events.
-  ///   - range: their epoch and ordinals; nil for all.
-  ///   - kept: hexadecimal replay IDs of letters that still wait.
+  ///   - range: their epoch and ordinals; nil for all. A note about an event that could not be
+  ///     decoded has none, and counts unless its letter still waits.
+  ///   - kept: hexadecimal replay IDs of the topic's letters that still wait.
   package func drop(
     topic: String, _ range: (epoch: Int, ordinals: ClosedRange<Int64>)?, but kept: [String]
   ) throws {
@@ -60,7 +61,8 @@ extension CheckpointTable {
         UPDATE \(self.bookkeeping.qualified("_etl_resync")) AS r SET done_at = now() \
         WHERE r.kind = 'dead_letter' AND r.done_at IS NULL \
         AND r.event_id IS DISTINCT FROM '\(RefusedReads.eventID)' \
-        AND ($5::integer IS NULL OR r.epoch = $5 AND r.ordinal BETWEEN $6::bigint AND $7::bigint) \
+        AND ($5::integer IS NULL OR r.epoch = $5 AND r.ordinal BETWEEN $6::bigint AND $7::bigint \
+        OR r.epoch IS NULL AND r.entity = $1) \
         AND (r.replay_id = ANY($8::text[])) IS NOT TRUE \
         AND (r.entity = $1 OR r.entity IN (\
         SELECT t.entity FROM \(self.bookkeeping.qualified("_etl_checkpoint")) AS c, \
