@@ -46,25 +46,8 @@ package final class PostgresSink: TableStore, LeasedStore {
   >()
   /// In order of arrival. For a topic and entity, the last has the newest tables.
   private(set) var pending: [PendingRows] = []
-  /// Events of the open commit that could not become rows.
-  private var unwritable = UnwritableEvents()
-  /// Events of the sealed commit that could not become rows; nil while none is sealed.
-  private(set) var sealed: UnwritableEvents?
-  /// Events of the sealed commit that could not be decoded.
-  var undecodable: [UnwritableEvents.Letter] = []
-  /// Whether the rows come from dead letters: see `PostgresSink+Redriving`.
-  var isRedriving = false
-  /// The redriven events of the open commit.
-  var redriven: [RedrivenEvent] = []
-  /// Rows that the database has refused in the current transaction.
-  var refusedRows: [RefusedRow] = []
-  /// Records that were read and that the database has refused in the current transaction.
-  var refusedReads: [RefusedRead] = []
-  /// Records of passes that were refused, by object, since this was last taken.
-  var refusedReadCounts: [String: Int] = [:]
-  /// Refused events that `prepare` has reported.
-  var told: Set<EventPlace> = []
-  var care = Care.none
+  var open = OpenCommit()
+  var sealed: SealedCommit?
   /// Current tables whose views were locked, by name.
   var dueViews: [String: TableDefinition] = [:]
   /// Sentences about views in this run.
@@ -73,8 +56,6 @@ package final class PostgresSink: TableStore, LeasedStore {
   private var hasUnfilledTables = false
   /// Rows have been sent before their transaction was complete.
   var isAhead = false
-  /// COMMIT was sent and not answered.
-  var isCommitInDoubt = false
   /// The retries of the runner's requests.
   var retries: Retries
   /// Since the last commit the connection was lost and reopened, perhaps to another server.
@@ -85,38 +66,8 @@ package final class PostgresSink: TableStore, LeasedStore {
   var maySendAhead = true
   /// Tables of each topic, stored with its position.
   var fedTables: FedTables
-  /// Milliseconds since 1970; nil if unknown for any topic.
-  var completeThrough: Int64?
-  /// Positions to be stored, JSON text.
-  var topics = "{}"
   private var renewedAt: ContinuousClock.Instant
-  /// What is known about the fields of objects, by object.
-  var knownFields: [String: KnownFields] = [:]
-  /// By `ReadPass.key`; empty unless records are read.
-  var passes: [String: PassTable.Entry] = [:]
-  var openPasses: [String: ReadPass] = [:]
-  private(set) var sealedPasses: [String: ReadPass] = [:]
-  /// IDs of records that were not found, by object.
-  var openUnseen: [String: [String]] = [:]
-  private(set) var sealedUnseen: [String: [String]] = [:]
-  /// Records that were read and have no row, by object.
-  var openUnreadable: [String: [UnreadableRecord]] = [:]
-  private(set) var sealedUnreadable: [String: [UnreadableRecord]] = [:]
-  /// The event after which those records were requested, by object.
-  var unseenPlaces: [String: (epoch: Int, ordinal: Int64)] = [:]
-  let passTable: PassTable
-  let missingRanges: MissingRanges
-  let repairCalls: RepairCalls
-  var openRepairCalls = 0
-  private(set) var sealedRepairCalls = 0
-  /// As stored, by topic: the number of epochs that began after missing events, and the time
-  /// through which the topic was complete.
-  var storedHoles: [String: Int64] = [:]
-  var storedThrough: [String: Int64] = [:]
-  /// The holes that the current transaction notes.
-  var newHoles: [Hole] = []
-  /// Nil when no records are read.
-  var clock: DatabaseClock?
+  var reads: KnownReads
 
   /// Connects.
   ///
@@ -142,14 +93,11 @@ package final class PostgresSink: TableStore, LeasedStore {
     self.views = ReportingViews(schema: configuration.schema, columns: configuration.columns)
     self.checkpoint = PostgresCheckpoint(
       pipeline: pipeline, sink: name, org: org, owner: owner,
-      bookkeeping: Bookkeeping(schema: configuration.schema))
+      bookkeeping: self.catalog.bookkeeping)
     self.takesOver = takesOver
     self.retries = Retries(configuration.retry, quickDelays: Self.quickDelays)
     self.fedTables = FedTables(pipeline: pipeline, sink: name, configuration)
-    let bookkeeping = Bookkeeping(schema: configuration.schema)
-    self.passTable = PassTable(pipeline: pipeline, sink: name, bookkeeping)
-    self.missingRanges = MissingRanges(pipeline: pipeline, sink: name, bookkeeping)
-    self.repairCalls = RepairCalls(pipeline: pipeline, sink: name, bookkeeping)
+    self.reads = KnownReads(pipeline: pipeline, sink: name, self.catalog.bookkeeping)
     self.connection = try PostgresConnection(configuration.runConnection)
   }
 
@@ -198,8 +146,7 @@ package final class PostgresSink: TableStore, LeasedStore {
     }
     try self.retrying { try self.fedTables.read(over: self.connection) }
     try self.openReads()
-    self.storedHoles = (stored ?? [:]).mapValues { Int64($0.holes) }
-    self.storedThrough = (stored ?? [:]).compactMapValues(\.completeThrough)
+    self.reads.missingRanges.begin(at: stored ?? [:])
     if stored != nil {
       try self.repairTables()
       try self.warnOfReaders()
@@ -382,7 +329,7 @@ package final class PostgresSink: TableStore, LeasedStore {
   private func refuse(
     _ event: RecordBatch.Event, of batch: RecordBatch, rows: PendingRows, _ value: RejectedValue
   ) {
-    self.unwritable.refused.append(
+    self.open.refused.append(
       RefusedEvent(
         topic: rows.topic, epoch: batch.epoch, ordinal: event.ordinal,
         reason: "refused before it was sent to the database (sink '\(self.name)'): \(value)",
@@ -393,8 +340,8 @@ package final class PostgresSink: TableStore, LeasedStore {
     let recordIDs = CopyEncoder.recordIDs(of: event, in: batch)
     // An event without record IDs is also noted.
     for recordID in recordIDs.isEmpty ? [nil] : recordIDs {
-      self.unwritable.letters.append(
-        UnwritableEvents.Letter(
+      self.open.letters.append(
+        OpenCommit.Letter(
           rows: rows, entity: rows.entity,
           entry: ResyncTable.Entry(
             .deadLetter, recordID: recordID, eventID: eventID,
@@ -438,7 +385,7 @@ package final class PostgresSink: TableStore, LeasedStore {
     } else {
       rows = PendingRows(
         topic: layout.topic, entity: layout.entity, tables: tables, self.configuration,
-        newestStamp: self.passes[layout.entity]?.newestStamp)
+        newestStamp: self.reads.passes[layout.entity]?.newestStamp)
       self.pending.append(rows)
     }
     try self.checkKept(rows)
@@ -473,21 +420,15 @@ package final class PostgresSink: TableStore, LeasedStore {
 
   package func seal(isLast: Bool) throws {
     precondition(self.sealed == nil, "a commit is sealed while another one is on its way")
-    self.sealed = self.unwritable
-    self.unwritable = UnwritableEvents()
+    self.sealed = SealedCommit(self.open)
+    self.open = OpenCommit()
     for rows in self.pending { rows.seal() }
-    self.sealedPasses = self.openPasses
-    self.openPasses.removeAll()
-    self.sealedUnseen = self.openUnseen
-    self.openUnseen.removeAll()
-    self.sealedUnreadable = self.openUnreadable
-    self.openUnreadable.removeAll()
-    (self.sealedRepairCalls, self.openRepairCalls) = (self.openRepairCalls, 0)
   }
 
-  /// Removes the rows of the committed transaction.
-  func finishTransaction() {
-    self.committedRowCount -= self.refusedRows.count
+  /// Removes the sealed commit, whose transaction is committed.
+  func finish(_ commit: SealedCommit) {
+    self.sealed = nil
+    self.committedRowCount -= commit.refusedRows.count
     for rows in self.pending {
       self.committedRowCount += rows.sealed.rows.count
       self.committedReadCount += rows.sealedReads.rows.count
@@ -496,48 +437,15 @@ package final class PostgresSink: TableStore, LeasedStore {
     // If tables have changed, later rows go only to the newest.
     let used = Set(self.encoders.values.map { ObjectIdentifier($0.rows) })
     self.pending.removeAll { !used.contains(ObjectIdentifier($0)) && $0.isEmpty }
-    for read in self.refusedReads where self.isInPass(read.rows.entity) {
-      self.refusedReadCounts[read.rows.entity, default: 0] += 1
-    }
-    for (entity, pass) in self.sealedPasses {
-      self.passes[entity, default: .init()].pass = pass
-      self.passes[entity]?.number = pass.number
-    }
-    self.sealedPasses.removeAll()
-    self.sealedUnseen.removeAll()
-    self.sealedUnreadable.removeAll()
-    self.sealedRepairCalls = 0
-    self.holesAreNoted()
-    self.sealed = nil
-    for read in self.refusedReads {
+    self.reads.committed(commit)
+    for read in commit.refusedReads {
       self.onNotice?(
         "a \(read.rows.entity) that was read cannot be stored: \(read.error.message)")
     }
-    self.refusedRows.removeAll()
-    self.redriven.removeAll()
-    self.refusedReads.removeAll()
-    self.told.removeAll()
-    self.care = .none
     self.isAhead = false
     self.maySendAhead = true
-    self.isCommitInDoubt = false
-    self.checkpoint.committed(topics: self.topics)
+    self.checkpoint.committed(topics: commit.topics)
     self.isReconnected = false
     self.renewedAt = self.now
   }
-}
-
-/// Events of a commit that have no rows.
-struct UnwritableEvents {
-  struct Letter {
-    /// The rows among which the event had its place; nil if it could not be decoded.
-    var rows: PendingRows?
-    var entity: String
-    var entry: ResyncTable.Entry
-  }
-
-  /// The entry in `_etl_resync`.
-  var letters: [Letter] = []
-  /// Events that could not become rows.
-  var refused: [RefusedEvent] = []
 }

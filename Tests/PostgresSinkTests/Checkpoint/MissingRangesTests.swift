@@ -17,8 +17,7 @@ import Testing
       bookkeeping.readStatements(existing: []).joined(separator: ";\n"))
     let ranges = MissingRanges(pipeline: "p", sink: "s", bookkeeping)
     try connection.begin()
-    try ranges.note(
-      topic: "/data/ThingChangeEvent", epoch: 2, completeThrough: nil, over: connection)
+    try ranges.note(.init(topic: "/data/ThingChangeEvent", epoch: 2), over: connection)
     try connection.execute(
       """
       UPDATE \(bookkeeping.qualified("_etl_missing_range")) SET noted_at = now() \(noted);

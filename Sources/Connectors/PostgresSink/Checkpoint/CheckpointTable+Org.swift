@@ -130,10 +130,10 @@ extension CheckpointTable {
     guard try self.exists("_etl_missing_range") else { return }
     let ranges = MissingRanges(pipeline: self.pipeline, sink: self.sink, self.bookkeeping)
     for (topic, position) in positions.sorted(by: { $0.key < $1.key }) {
+      let through = old?.positions[topic]?.completeThrough
       try ranges.note(
-        topic: topic, epoch: position.epoch,
-        completeThrough: old?.positions[topic]?.completeThrough, reason: "org_accepted",
-        over: self.connection)
+        .init(topic: topic, epoch: position.epoch, completeThrough: through),
+        reason: "org_accepted", over: self.connection)
     }
   }
 

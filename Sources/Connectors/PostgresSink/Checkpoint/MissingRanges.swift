@@ -37,8 +37,20 @@ struct RepairCalls {
 /// Ranges of topics whose events expired before they were read: `_etl_missing_range`. Reading all
 /// records of the affected objects again repairs the current tables, not the histories.
 struct MissingRanges {
+  /// An epoch before which events are missing.
+  struct Hole: Equatable {
+    var topic: String
+    var epoch: Int
+    /// Milliseconds since 1970; nil if unknown.
+    var completeThrough: Int64?
+    /// The number of the topic's holes, including this one.
+    var count: Int64 = 1
+  }
+
   private let pipeline: String
   private let sink: String
+  /// As stored, by topic: the number of holes, and the time through which the topic was complete.
+  private var known: [String: (holes: Int64, completeThrough: Int64?)] = [:]
   private let table: String
   private let snapshots: String
   private let resync: String
@@ -51,14 +63,32 @@ struct MissingRanges {
     self.resync = bookkeeping.qualified("_etl_resync")
   }
 
+  /// Takes the positions that are stored when the run begins.
+  mutating func begin(at positions: [String: TopicPosition]) {
+    self.known = positions.mapValues { (Int64($0.holes), $0.completeThrough) }
+  }
+
+  /// Compares positions with those stored before.
+  func holes(in topics: [String: JSONValue]) -> [Hole] {
+    topics.compactMap { topic, position in
+      let count = position["holes"]?.integer ?? 0
+      guard count > self.known[topic]?.holes ?? 0 else { return nil }
+      return Hole(
+        topic: topic, epoch: Int(position["epoch"]?.integer ?? 0),
+        completeThrough: self.known[topic]?.completeThrough, count: count)
+    }
+  }
+
+  /// Call this when the positions with the holes are stored.
+  mutating func noted(_ holes: [Hole]) {
+    for hole in holes { self.known[hole.topic, default: (0, nil)].holes = hole.count }
+  }
+
   /// Notes, in the open transaction, that events are missing before an epoch.
   ///
-  /// - Parameters:
-  ///   - completeThrough: milliseconds since 1970; nil if unknown.
-  ///   - reason: one stable word.
+  /// - Parameter reason: one stable word.
   func note(
-    topic: String, epoch: Int, completeThrough: Int64?, reason: String = "position_expired",
-    over connection: PostgresConnection
+    _ hole: Hole, reason: String = "position_expired", over connection: PostgresConnection
   ) throws(PostgresError) {
     try connection.query(
       """
@@ -66,7 +96,8 @@ struct MissingRanges {
       VALUES ($1, $2, $3, $4, to_timestamp($5::double precision / 1000), $6)
       """,
       [
-        self.pipeline, self.sink, topic, "\(epoch)", completeThrough.map { "\($0)" }, reason,
+        self.pipeline, self.sink, hole.topic, "\(hole.epoch)",
+        hole.completeThrough.map { "\($0)" }, reason,
       ])
   }
 

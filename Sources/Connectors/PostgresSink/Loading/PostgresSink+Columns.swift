@@ -3,15 +3,6 @@ internal import PostgresClient
 
 /// Keeps the states of columns, and says which of them have to be read.
 extension PostgresSink {
-  /// What a run knows about the fields of an object.
-  struct KnownFields {
-    var access: [String: FieldAccess] = [:]
-    /// Dotted names of fields whose columns were filling when the run began.
-    var filling: [String] = []
-    /// SQL names of the columns that the layout of the last records that were read fills.
-    var readColumns: [String]?
-  }
-
   private var states: ColumnStates { ColumnStates(self.catalog.bookkeeping) }
 
   /// Names of an object's tables.
@@ -33,25 +24,26 @@ extension PostgresSink {
       let tables = try self.tableNames(of: entity)
       try states.note(access, tables: tables, over: self.connection)
       // The object was described for this.
-      if !access.isEmpty { try self.repairCalls.add(1, over: self.connection) }
+      if !access.isEmpty { try self.reads.repairCalls.add(1, over: self.connection) }
       return try states.filling(tables: tables, over: self.connection)
     }
-    let known = KnownFields(
+    let known = KnownReads.Fields(
       access: access, filling: filling?.map(\.field) ?? [],
-      readColumns: self.knownFields[entity]?.readColumns)
-    self.knownFields[entity] = known
-    if known.filling.isEmpty, self.passes.keys.contains(where: { $0.hasPrefix("\(entity) ") }) {
+      readColumns: self.reads.fields[entity]?.readColumns)
+    self.reads.fields[entity] = known
+    if known.filling.isEmpty, self.reads.passes.keys.contains(where: { $0.hasPrefix("\(entity) ") })
+    {
       try self.retrying {
-        try self.passTable.forgetParts(of: entity, but: nil, over: self.connection)
+        try self.reads.passTable.forgetParts(of: entity, but: nil, over: self.connection)
       }
-      self.passes = self.passes.filter { !$0.key.hasPrefix("\(entity) ") }
+      self.reads.passes = self.reads.passes.filter { !$0.key.hasPrefix("\(entity) ") }
     }
     return filling ?? []
   }
 
   /// Notes the states of columns that were just created.
   func noteStates(of entity: String) throws {
-    guard let access = self.knownFields[entity]?.access, !access.isEmpty else { return }
+    guard let access = self.reads.fields[entity]?.access, !access.isEmpty else { return }
     _ = try self.whenKept { states in
       try states.note(access, tables: self.tableNames(of: entity), over: self.connection)
     }
@@ -60,7 +52,7 @@ extension PostgresSink {
   /// Notes that columns have the values of every record, in the open transaction.
   func noteComplete(_ pass: ReadPass, begunAt: String) throws {
     guard try self.states.areKept(over: self.connection) else { return }
-    let known = self.knownFields[pass.entity] ?? KnownFields()
+    let known = self.reads.fields[pass.entity] ?? KnownReads.Fields()
     try self.states.complete(
       pass.part == nil ? nil : known.filling,
       columns: known.readColumns,

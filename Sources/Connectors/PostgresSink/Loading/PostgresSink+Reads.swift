@@ -5,32 +5,25 @@ internal import PostgresClient
 
 /// Loads records that were read in addition to the stream.
 extension PostgresSink: CopyStore {
-  /// A read that the database has refused.
-  struct RefusedRead {
-    var rows: PendingRows
-    var index: Int
-    var error: PostgresError
-  }
-
   /// Whether records can be read into this sink.
-  package var takesReads: Bool { self.clock != nil }
+  package var takesReads: Bool { self.reads.clock != nil }
 
   /// The progress of reading an object's records; nil before the first pass.
-  package func pass(over key: String) -> ReadPass? { self.passes[key]?.pass }
+  package func pass(over key: String) -> ReadPass? { self.reads.passes[key]?.pass }
 
   /// The name for all objects of a sink whose first run reads their records.
   private static let all = "*"
 
   /// The sink's first run was configured to read all records.
-  package var beganWithReads: Bool { self.passes[Self.all] != nil }
+  package var beganWithReads: Bool { self.reads.passes[Self.all] != nil }
 
   /// Notes that the sink is new and needs all records.
   package func noteFirstReads() throws {
     guard self.takesReads else { return }
     try self.retrying {
-      try self.passTable.note(entity: Self.all, over: self.connection)
-      if let clock = self.clock {
-        self.passes = try self.passTable.read(clock, over: self.connection)
+      try self.reads.passTable.note(entity: Self.all, over: self.connection)
+      if let clock = self.reads.clock {
+        self.reads.passes = try self.reads.passTable.read(clock, over: self.connection)
       }
     }
   }
@@ -38,7 +31,7 @@ extension PostgresSink: CopyStore {
   /// Notes that all records of an object will be read for the first time.
   package func awaitReads(of entity: String) throws {
     guard self.takesReads, self.pass(over: entity) == nil else { return }
-    try self.retrying { try self.passTable.await(entity: entity, over: self.connection) }
+    try self.retrying { try self.reads.passTable.await(entity: entity, over: self.connection) }
   }
 
   /// Prepares the connected sink for reading records.
@@ -52,22 +45,22 @@ extension PostgresSink: CopyStore {
         return
       }
       let clock = try DatabaseClock(over: self.connection, now: { self.now })
-      self.clock = clock
-      self.passes = try self.passTable.read(clock, over: self.connection)
+      self.reads.clock = clock
+      self.reads.passes = try self.reads.passTable.read(clock, over: self.connection)
     }
   }
 
   /// Accepts records that were read, in rows of a layout that the sink is ready for. `pass` is the
   /// progress of their pass including these records, or nil if they belong to none.
   package func write(_ batch: RecordBatch, pass: ReadPass?) throws {
-    if let pass { self.openPasses[pass.key] = pass }
+    if let pass { self.open.passes[pass.key] = pass }
     guard batch.rowCount > 0 else { return }
     try self.write(batch)
-    self.knownFields[batch.layout.entity, default: KnownFields()].readColumns =
+    self.reads.fields[batch.layout.entity, default: .init()].readColumns =
       self.columnNames(of: batch.layout)
   }
 
-  package func passNumber(over key: String) -> Int { self.passes[key]?.number ?? 0 }
+  package func passNumber(over key: String) -> Int { self.reads.passes[key]?.number ?? 0 }
 
   /// Whether records of the layout's object can be read into its tables. Tables of earlier versions
   /// may lack the columns if the role may not add them.
@@ -79,19 +72,14 @@ extension PostgresSink: CopyStore {
   /// If somebody dropped the kept events of a pass or altered the tables between runs, the pass
   /// starts again.
   func checkKept(_ rows: PendingRows) throws {
-    let passes = self.unfinishedPasses(over: rows.entity)
+    let passes = self.reads.unfinishedPasses(over: rows.entity)
     guard self.takesReads, let kept = rows.loader.kept, !passes.isEmpty else { return }
     try self.retrying {
       if try kept.isReady(over: self.connection) { return }
       self.onNotice?(
         "the snapshot of \(rows.entity) starts again because the events kept for it are missing")
-      for pass in passes { self.passes[pass.key]?.pass = nil }
+      for pass in passes { self.reads.passes[pass.key]?.pass = nil }
     }
-  }
-
-  /// The passes over all or some columns that earlier transactions have begun.
-  private func unfinishedPasses(over entity: String) -> [ReadPass] {
-    self.passes.values.compactMap(\.pass).filter { $0.entity == entity && $0.state != .complete }
   }
 
   // MARK: Repair
@@ -101,36 +89,10 @@ extension PostgresSink: CopyStore {
     guard self.takesReads else { return false }
     let needs = try self.unlessAway {
       try self.retrying {
-        try self.missingRanges.needsPass(over: entity, topic: topic, over: self.connection)
+        try self.reads.missingRanges.needsPass(over: entity, topic: topic, over: self.connection)
       }
     }
     return needs ?? false
-  }
-
-  /// An epoch before which events are missing.
-  struct Hole {
-    var topic: String
-    var epoch: Int
-    var completeThrough: Int64?
-    var count: Int64
-  }
-
-  /// Compares positions with those stored before.
-  func noteHoles(_ topics: [String: JSONValue]) {
-    guard self.takesReads else { return }
-    self.newHoles = topics.compactMap { topic, position in
-      let count = position["holes"]?.integer ?? 0
-      guard count > self.storedHoles[topic] ?? 0 else { return nil }
-      return Hole(
-        topic: topic, epoch: Int(position["epoch"]?.integer ?? 0),
-        completeThrough: self.storedThrough[topic], count: count)
-    }
-  }
-
-  /// Call this when the positions are stored.
-  func holesAreNoted() {
-    for hole in self.newHoles { self.storedHoles[hole.topic] = hole.count }
-    self.newHoles = []
   }
 
   /// Records of an object whose rows may be wrong, ordered by ID. The first call for an object also
@@ -166,34 +128,28 @@ extension PostgresSink: CopyStore {
 
   /// Accepts IDs of records that were requested and not found; durable with the open commit.
   package func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {
-    self.openUnseen[entity, default: []] += records
-    self.unseenPlaces[entity] = (epoch, ordinal)
+    let known = self.open.unseen[entity]?.records ?? []
+    self.open.unseen[entity] = (known + records, epoch, ordinal)
   }
 
   package func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
-    self.openUnreadable[entity, default: []].append(record)
+    self.open.unreadable[entity, default: []].append(record)
   }
 
   package func repairCallsOfDay() throws -> Int {
     guard self.takesReads else { return 0 }
-    return try self.retrying { try self.repairCalls.ofDay(over: self.connection) }
+    return try self.retrying { try self.reads.repairCalls.ofDay(over: self.connection) }
   }
 
-  package func noteRepairCalls(_ count: Int) { self.openRepairCalls += count }
-
-  /// Records of the object come from a pass over all of them; repairs wait until it is complete.
-  func isInPass(_ entity: String) -> Bool {
-    guard let pass = self.passes[entity]?.pass else { return false }
-    return pass.state != .complete
-  }
+  package func noteRepairCalls(_ count: Int) { self.open.repairCalls += count }
 
   package func takeRefusedReads() -> [String: Int] {
-    defer { self.refusedReadCounts = [:] }
-    return self.refusedReadCounts
+    defer { self.reads.refused = [:] }
+    return self.reads.refused
   }
 
   func writeReads(_ batch: RecordBatch, _ encoder: CopyEncoder, _ rows: PendingRows) {
-    guard let readAt = batch.readAt, let clock = self.clock else { return }
+    guard let readAt = batch.readAt, let clock = self.reads.clock else { return }
     encoder.readAt = clock.milliseconds(at: readAt)
     for index in batch.events.indices where batch.events[index].rowCount > 0 {
       let event = batch.events[index]
@@ -206,31 +162,29 @@ extension PostgresSink: CopyStore {
         self.noteUnreadable(
           UnreadableRecord(recordID: recordID, stamp: event.commitTimestamp, reason: "\(error)"),
           of: rows.entity)
-        if self.isInPass(rows.entity) { self.refusedReadCounts[rows.entity, default: 0] += 1 }
+        self.reads.refuse(rows.entity)
       }
     }
   }
 
   // MARK: Transactions
 
-  func loadReads() throws {
+  func loadReads(of commit: inout SealedCommit) throws {
     for rows in self.pending where !rows.sealedReads.rows.isEmpty {
       let all = rows.sealedReads.rows.indices
-      if self.passes[rows.entity]?.pass?.state != .complete, let current = rows.tables.current {
+      if self.reads.passes[rows.entity]?.pass?.state != .complete, let current = rows.tables.current
+      {
         try SeenRecords(current).add(rows.sealedReads, rows: all, over: self.connection)
       }
-      if self.care == .none {
-        try rows.loader.loadReads(rows.sealedReads, rows: all, over: self.connection)
-      } else {
-        try self.loadReadsCarefully(rows, all)
+      try self.load(rows, all, commit.care, refused: &commit.refusedReads) { range in
+        try rows.loader.loadReads(rows.sealedReads, rows: range, over: self.connection)
       }
       self.note(newestStamp: rows.loader.newestStamp, of: rows.entity)
     }
-    try self.storePasses()
-    for (entity, records) in self.sealedUnseen {
-      let place = self.unseenPlaces[entity] ?? (1, 0)
+    try self.storePasses(of: commit.content)
+    for (entity, (records, epoch, ordinal)) in commit.content.unseen {
       try self.pending.first { $0.entity == entity && $0.tables.current != nil }?.loader.noteUnseen(
-        records, epoch: place.epoch, ordinal: place.ordinal, over: self.connection)
+        records, epoch: epoch, ordinal: ordinal, over: self.connection)
     }
   }
 
@@ -238,69 +192,52 @@ extension PostgresSink: CopyStore {
   /// read. If the transaction fails, the only cost is an unnecessary query.
   private func note(newestStamp: Int64?, of entity: String) {
     guard let newestStamp else { return }
-    let newest = max(self.passes[entity]?.newestStamp ?? newestStamp, newestStamp)
-    self.passes[entity, default: .init()].newestStamp = newest
+    let newest = max(self.reads.passes[entity]?.newestStamp ?? newestStamp, newestStamp)
+    self.reads.passes[entity, default: .init()].newestStamp = newest
     for rows in self.pending where rows.entity == entity { rows.loader.newestStamp = newest }
-  }
-
-  /// Splits refused rows in half until each refused row is isolated.
-  private func loadReadsCarefully(_ rows: PendingRows, _ range: Range<Int>) throws {
-    let error = try self.connection.refusal {
-      try rows.loader.loadReads(rows.sealedReads, rows: range, over: self.connection)
-    }
-    guard let error else { return }
-    if range.count == 1 {
-      self.refusedReads.append(RefusedRead(rows: rows, index: range.lowerBound, error: error))
-      return
-    }
-    let middle = range.lowerBound + range.count / 2
-    try self.loadReadsCarefully(rows, range.lowerBound..<middle)
-    try self.loadReadsCarefully(rows, middle..<range.upperBound)
   }
 
   /// Begins passes before anything else in the transaction. Without a history, the events of a pass
   /// are kept from the transaction that begins it to the one that ends it.
-  func beginPasses() throws {
+  func beginPasses(of commit: SealedCommit) throws {
     for rows in self.pending {
       guard let current = rows.tables.current, current.hasReadColumns else { continue }
-      let known = self.unfinishedPasses(over: rows.entity)
-      let sealed = self.sealedPasses.values.filter { $0.entity == rows.entity }
-      for pass in sealed where pass.number != self.passes[pass.key]?.pass?.number {
+      let known = self.reads.unfinishedPasses(over: rows.entity)
+      let sealed = commit.content.passes.values.filter { $0.entity == rows.entity }
+      for pass in sealed where pass.number != self.reads.passes[pass.key]?.pass?.number {
         // Another pass needs its events until it ends.
         if known.isEmpty { try rows.loader.kept?.create(over: self.connection) }
         if pass.part == nil { try SeenRecords(current).begin(over: self.connection) }
-        try self.passTable.forgetParts(
+        try self.reads.passTable.forgetParts(
           of: rows.entity, but: pass.key, over: self.connection)
       }
       // The pass ends after its last reads are merged with its events.
       rows.loader.isKeeping = !known.isEmpty || sealed.contains { $0.state != .complete }
     }
-    for hole in self.newHoles {
-      try self.missingRanges.note(
-        topic: hole.topic, epoch: hole.epoch, completeThrough: hole.completeThrough,
-        over: self.connection)
+    for hole in commit.holes {
+      try self.reads.missingRanges.note(hole, over: self.connection)
     }
   }
 
-  private func storePasses() throws {
-    guard let clock = self.clock else { return }
-    if self.sealedRepairCalls > 0 {
-      try self.repairCalls.add(self.sealedRepairCalls, over: self.connection)
+  private func storePasses(of commit: OpenCommit) throws {
+    guard let clock = self.reads.clock else { return }
+    if commit.repairCalls > 0 {
+      try self.reads.repairCalls.add(commit.repairCalls, over: self.connection)
     }
     var stamps: [String: Int64] = [:]
     for rows in self.pending where !rows.sealedReads.rows.isEmpty {
       guard let stamp = rows.loader.newestStamp else { continue }
       stamps[rows.entity] = max(stamps[rows.entity] ?? stamp, stamp)
     }
-    for pass in self.sealedPasses.values {
+    for pass in commit.passes.values {
       let stamp = pass.part == nil ? stamps.removeValue(forKey: pass.entity) : nil
-      try self.passTable.store(pass, newestStamp: stamp, clock, over: self.connection)
+      try self.reads.passTable.store(pass, newestStamp: stamp, clock, over: self.connection)
     }
     for (entity, stamp) in stamps {
-      try self.passTable.note(newestStamp: stamp, entity: entity, over: self.connection)
+      try self.reads.passTable.note(newestStamp: stamp, entity: entity, over: self.connection)
     }
     for rows in self.pending {
-      for pass in self.sealedPasses.values
+      for pass in commit.passes.values
       where pass.entity == rows.entity && pass.state == .complete {
         try self.finish(pass, rows)
       }
@@ -308,35 +245,19 @@ extension PostgresSink: CopyStore {
   }
 
   private func finish(_ pass: ReadPass, _ rows: PendingRows) throws {
-    let begunAt = self.passTable.begunAt(pass.key)
-    if self.unfinishedPasses(over: pass.entity).allSatisfy({ $0.key == pass.key }) {
+    let begunAt = self.reads.passTable.begunAt(pass.key)
+    if self.reads.unfinishedPasses(over: pass.entity).allSatisfy({ $0.key == pass.key }) {
       try rows.loader.kept?.drop(over: self.connection)
     }
     try self.noteComplete(pass, begunAt: begunAt)
     guard pass.part == nil else {
-      try self.passTable.forgetParts(of: pass.entity, but: nil, over: self.connection)
+      try self.reads.passTable.forgetParts(of: pass.entity, but: nil, over: self.connection)
       return
     }
     if let current = rows.tables.current {
       try SeenRecords(current).end(begunAt: begunAt, over: self.connection)
     }
-    try self.missingRanges.close(entity: rows.entity, topic: rows.topic, over: self.connection)
-  }
-
-  /// Notes reads that have no row: those that could not be encoded, and those that the database has
-  /// refused.
-  func noteUnreadable() throws {
-    var unreadable = self.sealedUnreadable
-    for refused in self.refusedReads {
-      let row = refused.rows.sealedReads.rows[refused.index]
-      unreadable[refused.rows.entity, default: []].append(
-        UnreadableRecord(
-          recordID: refused.rows.sealedReads.recordID(refused.index), stamp: row.read?.stamp,
-          reason: refused.error.message))
-    }
-    for (entity, records) in unreadable {
-      try RefusedReads(entity: entity, schema: self.configuration.schema).note(
-        records, over: self.connection)
-    }
+    try self.reads.missingRanges.close(
+      entity: rows.entity, topic: rows.topic, over: self.connection)
   }
 }

@@ -3,7 +3,7 @@ internal import PostgresClient
 
 /// An event of a dead letter that is being loaded.
 struct RedrivenEvent {
-  var place: PostgresSink.EventPlace
+  var place: EventPlace
   var eventID: String
   /// Hexadecimal.
   var replayID: String
@@ -17,9 +17,8 @@ struct RedrivenEvent {
 /// again.
 extension PostgresSink {
   func noteRedriven(_ batch: RecordBatch) {
-    self.isRedriving = true
     for event in batch.events {
-      self.redriven.append(
+      self.open.redriven.append(
         RedrivenEvent(
           place: EventPlace(
             topic: batch.layout.topic, epoch: batch.epoch, ordinal: event.ordinal),
@@ -36,13 +35,11 @@ extension PostgresSink {
   }
 
   /// Closes the notes about redriven events, which can be decoded now even if their rows were
-  /// refused.
-  ///
-  /// - Parameter refused: events that the database has refused again; their notes stay open.
-  func closeRedriven(but refused: [RefusedEvent]) throws(PostgresError) {
-    guard !self.redriven.isEmpty else { return }
-    let refused = Set(refused.map { EventPlace($0) })
-    let events = self.redriven.filter { !refused.contains($0.place) }
+  /// refused. The notes about events that were refused again stay open.
+  func closeRedriven(of commit: SealedCommit) throws(PostgresError) {
+    guard commit.isRedriving else { return }
+    let refused = Set(commit.refused(by: self.name).map { EventPlace($0) })
+    let events = commit.content.redriven.filter { !refused.contains($0.place) }
     try ResyncTable.closeUndecoded(
       eventIDs: events.map(\.eventID).filter { !$0.isEmpty },
       replayIDs: events.filter(\.eventID.isEmpty).map(\.replayID),

@@ -4,40 +4,6 @@ internal import PostgresClient
 
 /// Sends the transaction: rows, dead letters and positions.
 extension PostgresSink {
-  /// How the rows of a transaction are sent, more carefully after each refusal.
-  enum Care {
-    /// All at once.
-    case none
-    /// In halves under savepoints, until each refused row is isolated.
-    case savepoints
-    /// Under savepoints with immediate checks of deferred constraints, because COMMIT refused and
-    /// does not name the row.
-    case immediateConstraints
-  }
-
-  /// Identifies an event of the transaction.
-  struct EventPlace: Hashable {
-    private var topic: String
-    private var epoch: Int
-    private var ordinal: Int64
-
-    init(topic: String, epoch: Int, ordinal: Int64) {
-      self.topic = topic
-      self.epoch = epoch
-      self.ordinal = ordinal
-    }
-
-    init(_ event: RefusedEvent) {
-      self.init(topic: event.topic, epoch: event.epoch, ordinal: event.ordinal)
-    }
-  }
-
-  struct RefusedRow {
-    var rows: PendingRows
-    var index: Int
-    var error: PostgresError
-  }
-
   package func prepare(_ commit: Commit) throws -> StoreAnswer {
     try self.prepare(commit.positions.mapValues(\.json), letters: commit.letters)
   }
@@ -50,23 +16,25 @@ extension PostgresSink {
       guard let newest = rows.sealedNewestCommit else { continue }
       self.fedTables.note(commit: newest, topic: rows.topic, tables: rows.tables)
     }
-    self.noteHoles(topics)
-    self.completeThrough = FedTables.completeThrough(
-      topics, clock: self.configuration.connection.clock)
-    let members = topics.sorted { $0.key < $1.key }.map { topic, position in
-      JSONMember(topic, self.fedTables.adding(to: position, topic: topic))
-    }
-    self.topics = PostgresCheckpoint.text(JSONValue(.object(members)))
-    self.undecodable = letters.map { letter in
-      UnwritableEvents.Letter(
-        rows: nil, entity: TopicName.entity(letter.topic),
-        entry: ResyncTable.Entry(
-          .deadLetter, recordID: nil, eventID: letter.eventID, replayID: letter.replayID.hex))
-    }
-    return try self.attempt {
-      try self.retrying(continuesAhead: true) { try self.sendTransaction() }
-      let refused = self.refusedEvents().filter { self.told.insert(EventPlace($0)).inserted }
-      return refused.isEmpty ? .done : .refused(refused)
+    return try self.withSealed { commit in
+      commit.holes = self.takesReads ? self.reads.missingRanges.holes(in: topics) : []
+      commit.completeThrough = FedTables.completeThrough(
+        topics, clock: self.configuration.connection.clock)
+      let members = topics.sorted { $0.key < $1.key }.map { topic, position in
+        JSONMember(topic, self.fedTables.adding(to: position, topic: topic))
+      }
+      commit.topics = PostgresCheckpoint.text(JSONValue(.object(members)))
+      commit.undecodable = letters.map { letter in
+        OpenCommit.Letter(
+          rows: nil, entity: TopicName.entity(letter.topic),
+          entry: ResyncTable.Entry(
+            .deadLetter, recordID: nil, eventID: letter.eventID, replayID: letter.replayID.hex))
+      }
+      return try self.attempt {
+        try self.retrying(continuesAhead: true) { try self.send(&commit) }
+        let refused = commit.tellRefused(by: self.name)
+        return refused.isEmpty ? .done : .refused(refused)
+      }
     }
   }
 
@@ -80,15 +48,11 @@ extension PostgresSink {
   package func commit() throws -> StoreAnswer {
     var isSame = true
     let answer = try self.attempt {
-      if !self.isCommitInDoubt {
-        do {
-          try self.connection.execute("COMMIT")
-        } catch let error as PostgresError where error.disposition == .retry {
-          self.isCommitInDoubt = true
-        }
+      let commit = try self.withSealed { commit in
+        isSame = try self.makeDurable(&commit)
+        return commit
       }
-      if self.isCommitInDoubt { isSame = try self.commitAgain() }
-      if isSame { self.finishTransaction() }
+      if isSame { self.finish(commit) }
       return .done
     }
     guard isSame else {
@@ -98,50 +62,54 @@ extension PostgresSink {
     return answer
   }
 
-  /// Called when the answer to COMMIT was lost. Finds out whether it was executed, and executes it
-  /// if not.
-  ///
-  /// - Returns: false if it was not executed and executing it would refuse rows that were not
+  /// Works on the sealed commit, and keeps what became of it also after an error.
+  private func withSealed<Value>(
+    _ body: (inout SealedCommit) throws -> Value
+  ) rethrows -> Value {
+    guard var commit = self.sealed else { preconditionFailure("no commit is sealed") }
+    defer { self.sealed = commit }
+    return try body(&commit)
+  }
+
+  /// - Returns: false if the transaction has to be sent again and would refuse rows that were not
   ///   reported.
-  private func commitAgain() throws -> Bool {
+  private func makeDurable(_ commit: inout SealedCommit) throws -> Bool {
+    do {
+      if commit.isInDoubt { return try self.commitAgain(&commit) }
+      try self.connection.execute("COMMIT")
+      return true
+    } catch let error as PostgresError where error.disposition == .retry && !commit.isInDoubt {
+      commit.isInDoubt = true
+      return try self.commitAgain(&commit)
+    }
+  }
+
+  /// Finds out whether a COMMIT whose answer was lost was executed, and executes it if not.
+  private func commitAgain(_ commit: inout SealedCommit) throws -> Bool {
     try self.retrying {
       // The server may still be committing; the lock on the row waits for that.
       try self.connection.begin()
-      let isStored = try self.checkpoint.isStored(topics: self.topics, over: self.connection)
+      let isStored = try self.checkpoint.isStored(topics: commit.topics, over: self.connection)
       try self.connection.execute("ROLLBACK")
       if isStored { return true }
-      try self.sendTransaction()
-      guard self.refusedEvents().allSatisfy({ self.told.contains(EventPlace($0)) }) else {
-        return false
-      }
+      try self.send(&commit)
+      guard commit.hasToldRefused(by: self.name) else { return false }
       try self.connection.execute("COMMIT")
       return true
     }
   }
 
-  /// Each event appears once, however many of its rows were refused.
-  private func refusedEvents() -> [RefusedEvent] {
-    var places: Set<EventPlace> = []
-    let refusals = self.refusedRows.map { row in
-      row.rows.refusal(ofRow: row.index, by: self.name, row.error)
-    }
-    return ((self.sealed?.refused ?? []) + refusals).filter {
-      places.insert(EventPlace($0)).inserted
-    }
-  }
-
   /// Sends everything except the commit.
-  private func sendTransaction() throws {
+  private func send(_ commit: inout SealedCommit) throws {
     var hasRepaired = false
     while true {
-      var isChecking = false
       do {
-        return try self.attemptTransaction(isChecking: &isChecking)
+        return try self.sendTransaction(of: &commit)
       } catch let error as PostgresError
-        where error.refusesRow && self.care != .immediateConstraints
+        where error.refusesRow && commit.care != .immediateConstraints
       {
         try self.rollBackAndCheckTables(after: error.sqlState)
-        self.care = isChecking || self.care == .savepoints ? .immediateConstraints : .savepoints
+        commit.takeCare()
       } catch is TypesHaveChanged {
         try self.rollBackAndCheckTables()
         throw PostgresError(
@@ -182,35 +150,33 @@ extension PostgresSink {
     return isComplete
   }
 
-  private func attemptTransaction(isChecking: inout Bool) throws {
-    self.refusedRows.removeAll()
-    self.refusedReads.removeAll()
+  private func sendTransaction(of commit: inout SealedCommit) throws {
+    commit.begin()
     if self.isAhead {
       try self.connection.finishCopy()
     } else {
       try self.connection.beginLoad()
     }
     try self.checkpoint.store(
-      topics: self.topics, completeThrough: self.completeThrough,
+      topics: commit.topics, completeThrough: commit.completeThrough,
       verifies: self.isReconnected, over: self.connection)
-    try self.beginPasses()
-    if self.care == .immediateConstraints {
+    try self.beginPasses(of: commit)
+    if commit.care == .immediateConstraints {
       try self.connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
     }
+    let isRedriving = commit.isRedriving
     for rows in self.pending where !rows.sealed.rows.isEmpty {
       let all = rows.sealed.rows.indices
-      if self.care == .none {
-        try self.load(rows, all)
-      } else {
-        try self.loadCarefully(rows, all)
+      try self.load(rows, all, commit.care, refused: &commit.refusedRows) { range in
+        try self.load(rows, range, isRedriving: isRedriving)
       }
     }
-    try self.loadLateReferences()
-    try self.closeRedriven(but: self.refusedEvents())
-    try self.loadReads()
-    try self.noteDeadLetters()
+    try self.loadLateReferences(of: &commit)
+    try self.closeRedriven(of: commit)
+    try self.loadReads(of: &commit)
+    try self.noteDeadLetters(of: commit)
     // Checks the constraints that COMMIT would check while rows can still be set aside.
-    isChecking = true
+    commit.isChecking = true
     let conditions = self.pending.filter(\.hasSealed).map(\.loader.typeCondition)
     let result = try self.connection.lastResult(
       of: "SET CONSTRAINTS ALL IMMEDIATE; SELECT "
@@ -221,8 +187,8 @@ extension PostgresSink {
   /// The server may have read values as another type.
   private struct TypesHaveChanged: Error {}
 
-  private func load(_ rows: PendingRows, _ range: Range<Int>) throws {
-    if self.isRedriving, rows.tables.history == nil { return try self.markForRepair(rows, range) }
+  private func load(_ rows: PendingRows, _ range: Range<Int>, isRedriving: Bool) throws {
+    if isRedriving, rows.tables.history == nil { return try self.markForRepair(rows, range) }
     // Loads the rows of one epoch at a time, because a later epoch may repeat known events.
     var start = range.lowerBound
     while start < range.upperBound {
@@ -231,62 +197,56 @@ extension PostgresSink {
       while end < range.upperBound, rows.sealed.rows[end].epoch == epoch { end += 1 }
       try rows.loader.load(
         rows.sealed, rows: start..<end, sentCount: rows.sentCount, over: self.connection,
-        isRereading: epoch > 1 || self.isRedriving)
+        isRereading: epoch > 1 || isRedriving)
       start = end
     }
   }
 
-  /// Splits refused rows in half until each refused row is isolated.
-  private func loadCarefully(_ rows: PendingRows, _ range: Range<Int>) throws {
-    guard let error = try self.refusal(rows, range) else { return }
+  /// Loads rows with `body`. With care, splits refused rows in half until each refused row is
+  /// isolated.
+  func load(
+    _ rows: PendingRows, _ range: Range<Int>, _ care: SealedCommit.Care,
+    refused: inout [SealedCommit.RefusedRow], _ body: (Range<Int>) throws -> Void
+  ) throws {
+    if care == .none { return try body(range) }
+    guard let error = try self.connection.refusal(of: { try body(range) }) else { return }
     if range.count == 1 {
-      self.refusedRows.append(RefusedRow(rows: rows, index: range.lowerBound, error: error))
+      refused.append(.init(rows: rows, index: range.lowerBound, error: error))
       return
     }
     let middle = range.lowerBound + range.count / 2
-    try self.loadCarefully(rows, range.lowerBound..<middle)
-    try self.loadCarefully(rows, middle..<range.upperBound)
-  }
-
-  /// Loads all rows or none.
-  ///
-  /// - Returns: why a row was refused.
-  private func refusal(_ rows: PendingRows, _ range: Range<Int>) throws -> PostgresError? {
-    try self.connection.refusal { try self.load(rows, range) }
+    try self.load(rows, range.lowerBound..<middle, care, refused: &refused, body)
+    try self.load(rows, middle..<range.upperBound, care, refused: &refused, body)
   }
 
   /// Retries rows that refer to later rows. Requires a history, from which current rows are rebuilt
   /// in the right order.
-  private func loadLateReferences() throws {
-    var isGettingOn = !self.refusedRows.isEmpty
-    while isGettingOn {
-      isGettingOn = false
-      var rest: [RefusedRow] = []
-      for row in self.refusedRows {
-        // foreign_key_violation
-        if row.error.sqlState == SQLState.foreignKeyViolation, row.rows.tables.history != nil,
-          try self.refusal(row.rows, row.index..<row.index + 1) == nil
-        {
-          isGettingOn = true
-        } else {
-          rest.append(row)
-        }
+  private func loadLateReferences(of commit: inout SealedCommit) throws {
+    let isRedriving = commit.isRedriving
+    var count = 0
+    repeat {
+      count = commit.refusedRows.count
+      commit.refusedRows = try commit.refusedRows.filter { row in
+        guard row.error.sqlState == SQLState.foreignKeyViolation, row.rows.tables.history != nil
+        else { return true }
+        return try self.connection.refusal {
+          try self.load(row.rows, row.index..<row.index + 1, isRedriving: isRedriving)
+        } != nil
       }
-      self.refusedRows = rest
-    }
+    } while commit.refusedRows.count < count
   }
 
-  private func noteDeadLetters() throws {
-    try self.noteUnreadable()
-    let letters = self.sealed?.letters ?? []
+  private func noteDeadLetters(of commit: SealedCommit) throws {
+    for (entity, records) in commit.unreadable {
+      try RefusedReads(entity: entity, schema: self.configuration.schema).note(
+        records, over: self.connection)
+    }
     for rows in self.pending {
-      let entries =
-        letters.filter { $0.rows === rows }.map(\.entry)
-        + self.refusedRows.filter { $0.rows === rows }.map { $0.rows.deadLetter(ofRow: $0.index) }
+      let entries = commit.letters(among: rows)
       guard !entries.isEmpty else { continue }
       try rows.loader.noteDeadLetters(entries, among: rows.sealed, over: self.connection)
     }
-    for letter in self.undecodable {
+    for letter in commit.undecodable {
       try ResyncTable(entity: letter.entity, schema: self.configuration.schema).noteDeadLetters(
         [letter.entry], over: self.connection)
     }

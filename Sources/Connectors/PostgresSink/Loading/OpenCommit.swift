@@ -1,0 +1,39 @@
+internal import Pipeline
+
+/// The content of a commit, except its rows, which are in `PendingRows`.
+struct OpenCommit {
+  /// A note in `_etl_resync` about an event without rows.
+  struct Letter {
+    /// The rows among which the event had its place; nil if it could not be decoded.
+    var rows: PendingRows?
+    var entity: String
+    var entry: ResyncTable.Entry
+  }
+
+  /// Events that could not become rows.
+  var refused: [RefusedEvent] = []
+  /// The notes about them.
+  var letters: [Letter] = []
+  /// Events of dead letters.
+  var redriven: [RedrivenEvent] = []
+  /// The progress of passes, by `ReadPass.key`.
+  var passes: [String: ReadPass] = [:]
+  /// IDs of records that were not found, and the event after which they were requested, by object.
+  var unseen: [String: (records: [String], epoch: Int, ordinal: Int64)] = [:]
+  /// Records that were read and have no row, by object.
+  var unreadable: [String: [UnreadableRecord]] = [:]
+  var repairCalls = 0
+}
+
+/// Identifies an event of a commit.
+struct EventPlace: Hashable {
+  var topic: String
+  var epoch: Int
+  var ordinal: Int64
+}
+
+extension EventPlace {
+  init(_ event: RefusedEvent) {
+    self.init(topic: event.topic, epoch: event.epoch, ordinal: event.ordinal)
+  }
+}
