@@ -83,7 +83,7 @@ import Testing
         { configuration in
           let connection = try PostgresConnection(configuration.connection)
           let catalog = TableCatalog(configuration, feeder: Self.feeder)
-          _ = try catalog.restore(acceptsMissing: false, over: connection)
+          _ = try catalog.restore(over: connection)
           for tables in try catalog.storedTables(over: connection) {
             let refold = Refold(history: tables.history, current: tables.current, delete: .mark)
             _ = try refold.refoldAlone(records: ["a"], over: connection)

@@ -1,6 +1,3 @@
-internal import Clocks
-internal import Glibc
-internal import JSON
 package import Pipeline
 internal import PostgresClient
 
@@ -9,7 +6,7 @@ internal import PostgresClient
 /// Rows are kept in memory until their transaction is known to be committed. After a lost
 /// connection, a deadlock or a restart of the server, the whole transaction is sent again. If the
 /// answer to `COMMIT` is lost, the checkpoint row shows whether it was executed. During a run this
-/// class never waits: see `attempt`.
+/// class never waits: see `PostgresSession`.
 package final class PostgresSink: TableStore, LeasedStore {
   package let name: String
   /// Rows committed in this run.
@@ -20,26 +17,16 @@ package final class PostgresSink: TableStore, LeasedStore {
   package var onNotice: ((String) -> Void)?
   /// Receives a sentence for each missing object that was recreated, and for each view that shows
   /// too little.
-  package var onRepair: ((String) -> Void)?
-  /// Receives errors that are retried; `sqlState` is nil for errors without one.
-  package var onRetry: ((_ message: String, _ sqlState: String?, _ delay: Duration) -> Void)?
-  /// Called while the sink waits for the database; returns true to give up the connection.
-  package var givesUp: (() -> Bool)? {
-    get { self.connection.givesUp }
-    set { self.connection.givesUp = newValue }
+  package var onRepair: ((String) -> Void)? {
+    get { self.catalog.onRepair }
+    set { self.catalog.onRepair = newValue }
   }
-  /// Called when an attempt succeeds after such errors.
-  package var onRecovery: (() -> Void)?
-
   package let configuration: PostgresSinkConfiguration
   let catalog: TableCatalog
   let views: ReportingViews
-  private(set) var checkpoint: PostgresCheckpoint
-  let connection: PostgresConnection
-  private let org: String
-  private let takesOver: Bool
-  private let acceptsMissing: Bool
-  private let subscribed: [String]
+  package let session: PostgresSession
+  var connection: PostgresConnection { self.session.connection }
+  private let feeder: TableFeeder
 
   private var encoders = LayoutCache<
     (encoder: CopyEncoder, rows: PendingRows, columns: [String])
@@ -54,19 +41,8 @@ package final class PostgresSink: TableStore, LeasedStore {
   var warned: Set<String> = []
   /// Tables were created or changed and are not yet filled from their histories.
   private var hasUnfilledTables = false
-  /// Rows have been sent before their transaction was complete.
-  var isAhead = false
-  /// The retries of the runner's requests.
-  var retries: Retries
-  /// Since the last commit the connection was lost and reopened, perhaps to another server.
-  var isReconnected = false
-  /// An attempt is being made, within which failures are not retried.
-  var isAttempt = false
-  /// False from the first failed call until the end of its transaction.
-  var maySendAhead = true
   /// Tables of each topic, stored with its position.
   var fedTables: FedTables
-  private var renewedAt: ContinuousClock.Instant
   var reads: KnownReads
 
   /// Connects.
@@ -82,23 +58,17 @@ package final class PostgresSink: TableStore, LeasedStore {
   ) throws {
     self.name = name
     self.configuration = configuration
-    self.renewedAt = configuration.connection.clock.now
-    self.catalog = TableCatalog(
-      configuration,
-      feeder: TableFeeder(pipeline: pipeline, sink: name, topics: topics, takesOver: takesOver))
-    self.org = org
-    self.subscribed = topics
-    self.acceptsMissing = acceptsMissing
+    self.feeder = TableFeeder(pipeline: pipeline, sink: name, topics: topics, takesOver: takesOver)
+    self.catalog = TableCatalog(configuration, feeder: self.feeder)
     self.catalog.acceptsMissing = acceptsMissing
     self.views = ReportingViews(schema: configuration.schema, columns: configuration.columns)
-    self.checkpoint = PostgresCheckpoint(
-      pipeline: pipeline, sink: name, org: org, owner: owner,
-      bookkeeping: self.catalog.bookkeeping)
-    self.takesOver = takesOver
-    self.retries = Retries(configuration.retry, quickDelays: Self.quickDelays)
     self.fedTables = FedTables(pipeline: pipeline, sink: name, configuration)
     self.reads = KnownReads(pipeline: pipeline, sink: name, self.catalog.bookkeeping)
-    self.connection = try PostgresConnection(configuration.runConnection)
+    self.session = try PostgresSession(
+      configuration, self.catalog,
+      PostgresCheckpoint(
+        pipeline: pipeline, sink: name, org: org, owner: owner,
+        bookkeeping: self.catalog.bookkeeping))
   }
 
   /// Creates the sink's own tables, takes the lease, and rebuilds dropped tables where possible.
@@ -111,40 +81,31 @@ package final class PostgresSink: TableStore, LeasedStore {
   package func open(
     creating positions: [String: TopicPosition]? = nil, isKnown: Bool = false
   ) throws -> [String: TopicPosition]? {
-    self.catalog.onRepair = { [unowned self] in self.onRepair?($0) }
-    return try self.configuration.explaining {
-      try self.openExplained(creating: positions, isKnown: isKnown)
-    }
-  }
-
-  private func openExplained(
-    creating positions: [String: TopicPosition]?, isKnown: Bool
-  ) throws -> [String: TopicPosition]? {
     if positions == nil, let concern = DatabaseEncoding.concern(self.connection) {
       // Tables that exist are kept up to date: dead letters are kept, events in the service are not.
-      let isNew = try self.retrying {
-        try self.catalog.existingBookkeeping(over: self.connection).isEmpty
+      let isNew = try self.session.retrying {
+        try self.catalog.existingBookkeeping(over: $0).isEmpty
       }
       if isNew { throw DatabaseEncoding.refusal(concern) }
       self.onRepair?(concern)
     }
-    try self.retrying {
-      if isKnown { try self.catalog.checkSchema(over: self.connection) }
-      try self.catalog.prepare(over: self.connection)
-      try self.checkpoint.checkOrg(over: self.connection)
+    try self.session.retrying { connection in
+      if isKnown { try self.catalog.checkSchema(over: connection) }
+      try self.catalog.prepare(over: connection)
+      try self.session.checkpoint.checkOrg(over: connection)
     }
-    try self.correctSequences()
-    let changes = try self.retrying {
-      try self.catalog.takeOverFeeds(org: self.org, over: self.connection)
+    try self.session.retrying { _ in _ = try self.session.correctSequences() }
+    let changes = try self.session.retrying {
+      try self.catalog.takeOverFeeds(org: self.session.checkpoint.org, over: $0)
     }
     for change in changes { self.onNotice?(change) }
-    try self.retrying { try self.catalog.checkFeeds(over: self.connection) }
+    try self.session.retrying { try self.catalog.checkFeeds(over: $0) }
     // An unanswered commit may have been executed; the row then already belongs to this run.
-    let stored = try self.retrying {
-      try self.checkpoint.acquire(
-        over: self.connection, takesOver: self.takesOver, creating: positions)
+    let stored = try self.session.retrying { connection in
+      try self.session.checkpoint.acquire(
+        over: connection, takesOver: self.feeder.takesOver, creating: positions)
     }
-    try self.retrying { try self.fedTables.read(over: self.connection) }
+    try self.session.retrying { try self.fedTables.read(over: $0) }
     try self.openReads()
     self.reads.missingRanges.begin(at: stored ?? [:])
     if stored != nil {
@@ -152,35 +113,25 @@ package final class PostgresSink: TableStore, LeasedStore {
       try self.warnOfReaders()
       try self.warnOfForeignViews()
     }
-    if try self.retrying({ try self.views.isFreshnessOutdated(over: self.connection) }) {
+    if try self.session.retrying({ try self.views.isFreshnessOutdated(over: $0) }) {
       try self.updateViews(nil)
     }
     return stored
   }
 
-  /// Sets sequences that are behind their tables.
-  func correctSequences() throws {
-    let changes = try self.retrying { try self.catalog.correctSequences(over: self.connection) }
-    for change in changes { self.onRepair?(change) }
-  }
-
   /// Recreates what somebody has dropped: current tables, which are filled from the history, and
   /// views. Also completes tables that a killed run left half-filled.
   func repairTables() throws {
-    let changes = try self.retrying {
-      try self.catalog.restore(acceptsMissing: self.acceptsMissing, over: self.connection)
-    }
+    let changes = try self.session.retrying { try self.catalog.restore(over: $0) }
     for change in changes { self.onRepair?(change) }
     // The views of a renamed table were renamed with it.
     for table in try self.fillTables() { try self.updateViews(table) }
-    let tables = try self.retrying {
-      try self.catalog.currentTablesWithoutView(over: self.connection)
-    }
+    let tables = try self.session.retrying { try self.catalog.currentTablesWithoutView(over: $0) }
     for table in tables where try self.updateViews(table) == .created {
       // The view is created before the first row. An empty table may lack one if the run that
       // created it was killed.
-      let hasRows = try self.retrying {
-        try self.connection.query("SELECT EXISTS (SELECT FROM \(table.qualifiedName))")
+      let hasRows = try self.session.retrying {
+        try $0.query("SELECT EXISTS (SELECT FROM \(table.qualifiedName))")
       }
       guard hasRows[0, 0] == "t" else { continue }
       self.onRepair?(
@@ -192,18 +143,18 @@ package final class PostgresSink: TableStore, LeasedStore {
   /// - Returns: the current tables whose rows have come from the history.
   @discardableResult
   private func fillTables() throws -> [TableDefinition] {
-    let unfilled = try self.retrying { try self.catalog.unfilledTables(over: self.connection) }
+    let unfilled = try self.session.retrying { try self.catalog.unfilledTables(over: $0) }
     for tables in unfilled {
       let refold = Refold(
         history: tables.history, current: tables.current, delete: self.configuration.delete,
         visibilityWait: self.configuration.reads?.visibilityWait ?? ReadMerge.visibilityWait)
-      let counts = try self.retrying {
-        try refold.refoldAll(over: self.connection) { _ in
+      let counts = try self.session.retrying { connection in
+        try refold.refoldAll(over: connection) { _ in
           // With many rows this takes longer than a lease; a failure shows at the next commit.
-          try? self.checkpoint.renew(over: self.connection)
+          try? self.session.checkpoint.renew(over: connection)
         }
       }
-      try self.retrying { try self.catalog.noteFilled(tables.current, over: self.connection) }
+      try self.session.retrying { try self.catalog.noteFilled(tables.current, over: $0) }
       self.onRepair?(
         "table \(tables.current.qualifiedName): \(counts.checked) records rebuilt from the history")
     }
@@ -211,20 +162,20 @@ package final class PostgresSink: TableStore, LeasedStore {
   }
 
   /// The former owner of the lease; nil if no other owner held it.
-  package var formerLease: (owner: String, fence: Int)? { self.checkpoint.formerLease }
+  package var formerLease: (owner: String, fence: Int)? { self.session.checkpoint.formerLease }
 
   /// The highest epoch among rows of these topics in any table of the schema; nil if there are
   /// none. Reads whole tables, so it is only used when a position is missing.
   package func newestEpoch(ofTopics topics: [String]) throws -> Int? {
-    try self.retrying {
+    try self.session.retrying { connection in
       let schema = SQLIdentifier.quoted(self.configuration.schema)
-      let tables = try self.connection.query(
+      let tables = try connection.query(
         """
         SELECT table_name, kind, entity FROM \(schema)._etl_table \
         WHERE to_regclass(quote_ident($1) || '.' || quote_ident(table_name)) IS NOT NULL
         """, [self.configuration.schema])
       if let error = try self.catalog.hiddenBookkeeping(
-        and: (0..<tables.rowCount).compactMap { tables[$0, 0] }, over: self.connection)
+        and: (0..<tables.rowCount).compactMap { tables[$0, 0] }, over: connection)
       {
         throw error
       }
@@ -242,7 +193,7 @@ package final class PostgresSink: TableStore, LeasedStore {
           // Current rows do not show their topic.
           continue
         }
-        guard let epoch = try self.connection.query(sql).number(0, 0).map(Int.init) else {
+        guard let epoch = try connection.query(sql).number(0, 0).map(Int.init) else {
           continue
         }
         newest = max(newest ?? epoch, epoch)
@@ -254,23 +205,19 @@ package final class PostgresSink: TableStore, LeasedStore {
   /// Ends the lease. After an error, it expires by itself.
   package func close() {
     guard self.connection.isConnected else { return }
-    if self.connection.transactionStatus != .idle { try? self.rollBack() }
+    if self.connection.transactionStatus != .idle { try? self.session.rollBack() }
     self.updateDueViews()
-    try? self.checkpoint.release(over: self.connection)
+    try? self.session.checkpoint.release(over: self.connection)
   }
-
-  var now: ContinuousClock.Instant { self.configuration.connection.clock.now }
 
   /// Nothing is left to do: the transaction has done it.
   package func complete() {}
 
-  package var isDue: Bool { self.now - self.renewedAt > .seconds(20) }
+  package var isDue: Bool { self.session.isDue }
 
   package func renewLease() throws {
     guard self.connection.isConnected, self.connection.transactionStatus == .idle else { return }
-    // A failure shows at the next commit, not whether it is permanent.
-    try? self.checkpoint.renew(over: self.connection)
-    self.renewedAt = self.now
+    self.session.renewLease()
     self.updateDueViews()
   }
 
@@ -323,7 +270,7 @@ package final class PostgresSink: TableStore, LeasedStore {
     }
     // Existing rows are skipped, which a COPY cannot do.
     if batch.isRedriven { return self.noteRedriven(batch) }
-    self.sendAhead(rows)
+    if self.sealed == nil { self.session.sendAhead(rows) }
   }
 
   private func refuse(
@@ -354,9 +301,7 @@ package final class PostgresSink: TableStore, LeasedStore {
   private func makeEncoder(for layout: RecordLayout) throws {
     if self.encoders[layout] != nil { return }
     try self.checkTopic(of: layout)
-    let tables = try self.configuration.explaining {
-      try self.retrying { try self.catalog.tables(for: layout, over: self.connection) }
-    }
+    let tables = try self.session.retrying { try self.catalog.tables(for: layout, over: $0) }
     if !tables.changes.isEmpty {
       // The names of tables and columns of other layouts may have changed.
       self.encoders.removeAll { $0.rows.entity == layout.entity }
@@ -403,7 +348,7 @@ package final class PostgresSink: TableStore, LeasedStore {
     }
     let other =
       known?.rows.topic
-      ?? self.subscribed.first {
+      ?? self.feeder.topics.first {
         $0 != layout.topic && !TopicName.isChannel($0) && TopicName.entity($0) == layout.entity
       }
     guard let other else { return }
@@ -415,8 +360,6 @@ package final class PostgresSink: TableStore, LeasedStore {
   }
 
   // MARK: Transactions
-
-  package var hasSealedCommit: Bool { self.sealed != nil }
 
   package func seal(isLast: Bool) throws {
     precondition(self.sealed == nil, "a commit is sealed while another one is on its way")
@@ -442,10 +385,6 @@ package final class PostgresSink: TableStore, LeasedStore {
       self.onNotice?(
         "a \(read.rows.entity) that was read cannot be stored: \(read.error.message)")
     }
-    self.isAhead = false
-    self.maySendAhead = true
-    self.checkpoint.committed(topics: commit.topics)
-    self.isReconnected = false
-    self.renewedAt = self.now
+    self.session.committed(topics: commit.topics)
   }
 }

@@ -1,7 +1,8 @@
 import Foundation
 import JSON
 import Pipeline
-import PostgresSink
+
+@testable import PostgresSink
 
 /// What the runner does with a store, when it has nothing else to do.
 extension TableStore {
@@ -36,7 +37,7 @@ extension PostgresSink {
   func sealAndPrepare(
     _ topics: [String: JSONValue], letters: [DeadLetter] = []
   ) throws -> [RefusedEvent] {
-    if !self.hasSealedCommit { try self.seal(isLast: false) }
+    if self.sealed == nil { try self.seal(isLast: false) }
     return try self.ask { try self.prepare(topics, letters: letters) }
   }
 }

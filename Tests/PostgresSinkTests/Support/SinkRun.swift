@@ -54,7 +54,7 @@ final class SinkRun {
       do { try self.onNotice?(notice) } catch { self.notices.append("\(error)") }
     }
     self.sink.onRepair = { [unowned self] in self.notices.append($0) }
-    self.sink.onRetry = { [unowned self] message, _, delay in
+    self.sink.session.onRetry = { [unowned self] message, _, delay in
       self.sink.onNotice?("\(message); again in \(delay)")
     }
   }

@@ -18,7 +18,7 @@ struct LockedTableTests {
       "SET application_name = 'pg_dump'; BEGIN; SELECT * FROM salesforce.opportunity")
     let process = try report.column("SELECT pg_backend_pid()")[0]
     var retries: [(message: String, delay: Duration)] = []
-    run.sink.onRetry = { retries.append(($0, $2)) }
+    run.sink.session.onRetry = { retries.append(($0, $2)) }
     guard case .unavailable = try run.sink.makeReady(for: Self.wider) else {
       Issue.record("the column was added to a locked table")
       return

@@ -43,7 +43,7 @@ package struct PostgresCheckpoint {
 
   private let pipeline: String
   private let sink: String
-  private let org: String
+  let org: String
   private let owner: LeaseOwner
   private let table: String
   private let journal: String

@@ -33,8 +33,8 @@ extension PostgresSink {
     self.reads.fields[entity] = known
     if known.filling.isEmpty, self.reads.passes.keys.contains(where: { $0.hasPrefix("\(entity) ") })
     {
-      try self.retrying {
-        try self.reads.passTable.forgetParts(of: entity, but: nil, over: self.connection)
+      try self.session.retrying {
+        try self.reads.passTable.forgetParts(of: entity, but: nil, over: $0)
       }
       self.reads.passes = self.reads.passes.filter { !$0.key.hasPrefix("\(entity) ") }
     }
@@ -63,8 +63,8 @@ extension PostgresSink {
   /// Nil if the database keeps no states.
   private func whenKept<Value>(_ body: (ColumnStates) throws -> Value) throws -> Value? {
     guard self.takesReads else { return nil }
-    return try self.retrying {
-      try self.states.areKept(over: self.connection) ? try body(self.states) : nil
+    return try self.session.retrying {
+      try self.states.areKept(over: $0) ? try body(self.states) : nil
     }
   }
 }

@@ -19,34 +19,32 @@ extension PostgresSink: CopyStore {
 
   /// Notes that the sink is new and needs all records.
   package func noteFirstReads() throws {
-    guard self.takesReads else { return }
-    try self.retrying {
-      try self.reads.passTable.note(entity: Self.all, over: self.connection)
-      if let clock = self.reads.clock {
-        self.reads.passes = try self.reads.passTable.read(clock, over: self.connection)
-      }
+    guard let clock = self.reads.clock else { return }
+    try self.session.retrying {
+      try self.reads.passTable.note(entity: Self.all, over: $0)
+      self.reads.passes = try self.reads.passTable.read(clock, over: $0)
     }
   }
 
   /// Notes that all records of an object will be read for the first time.
   package func awaitReads(of entity: String) throws {
     guard self.takesReads, self.pass(over: entity) == nil else { return }
-    try self.retrying { try self.reads.passTable.await(entity: entity, over: self.connection) }
+    try self.session.retrying { try self.reads.passTable.await(entity: entity, over: $0) }
   }
 
   /// Prepares the connected sink for reading records.
   func openReads() throws {
     guard self.configuration.reads != nil else { return }
-    try self.retrying {
-      guard try self.catalog.prepareReads(over: self.connection) else {
+    try self.session.retrying { connection in
+      guard try self.catalog.prepareReads(over: connection) else {
         self.onNotice?(
           "records cannot be read from the org, because the role may not create the table "
             + "_etl_snapshot in schema \(self.configuration.schema)")
         return
       }
-      let clock = try DatabaseClock(over: self.connection, now: { self.now })
+      let clock = try DatabaseClock(over: connection, now: { self.session.now })
       self.reads.clock = clock
-      self.reads.passes = try self.reads.passTable.read(clock, over: self.connection)
+      self.reads.passes = try self.reads.passTable.read(clock, over: connection)
     }
   }
 
@@ -74,8 +72,8 @@ extension PostgresSink: CopyStore {
   func checkKept(_ rows: PendingRows) throws {
     let passes = self.reads.unfinishedPasses(over: rows.entity)
     guard self.takesReads, let kept = rows.loader.kept, !passes.isEmpty else { return }
-    try self.retrying {
-      if try kept.isReady(over: self.connection) { return }
+    try self.session.retrying { connection in
+      if try kept.isReady(over: connection) { return }
       self.onNotice?(
         "the snapshot of \(rows.entity) starts again because the events kept for it are missing")
       for pass in passes { self.reads.passes[pass.key]?.pass = nil }
@@ -87,12 +85,9 @@ extension PostgresSink: CopyStore {
   /// Whether all records of an object have to be read again.
   package func needsPass(over entity: String, topic: String) throws -> Bool {
     guard self.takesReads else { return false }
-    let needs = try self.unlessAway {
-      try self.retrying {
-        try self.reads.missingRanges.needsPass(over: entity, topic: topic, over: self.connection)
-      }
-    }
-    return needs ?? false
+    return try self.session.unlessAway {
+      try self.reads.missingRanges.needsPass(over: entity, topic: topic, over: $0)
+    } ?? false
   }
 
   /// Records of an object whose rows may be wrong, ordered by ID. The first call for an object also
@@ -100,30 +95,23 @@ extension PostgresSink: CopyStore {
   package func recordsToRepair(
     _ entity: String, after id: String, limit: Int
   ) throws -> [String]? {
-    try self.unlessAway { try self.repairList(entity, after: id, limit: limit) }
-  }
-
-  private func repairList(
-    _ entity: String, after id: String, limit: Int
-  ) throws -> [String] {
-    guard self.takesReads, let reads = self.configuration.reads,
-      let current = try self.retrying({
-        try self.catalog.currentTable(of: entity, over: self.connection)
-      }), current.hasReadColumns
-    else { return [] }
-    return try self.retrying {
+    guard self.takesReads, let reads = self.configuration.reads else { return [] }
+    return try self.session.unlessAway { connection in
+      guard let current = try self.catalog.currentTable(of: entity, over: connection),
+        current.hasReadColumns
+      else { return [] }
       if id.isEmpty {
         try ResyncTable(entity: entity, schema: current.schema).closeGaps(
-          current: current, over: self.connection)
+          current: current, over: connection)
       }
       return try RepairList(current).records(
-        after: id, limit: limit, visibilityWait: reads.visibilityWait, over: self.connection)
+        after: id, limit: limit, visibilityWait: reads.visibilityWait, over: connection)
     }
   }
 
   /// Whether the connection is idle.
   package var isIdle: Bool {
-    self.sealed == nil && !self.isAhead && self.retries.failures == 0
+    self.sealed == nil && !self.session.isAhead && !self.session.isAway
   }
 
   /// Accepts IDs of records that were requested and not found; durable with the open commit.
@@ -138,7 +126,7 @@ extension PostgresSink: CopyStore {
 
   package func repairCallsOfDay() throws -> Int {
     guard self.takesReads else { return 0 }
-    return try self.retrying { try self.reads.repairCalls.ofDay(over: self.connection) }
+    return try self.session.retrying { try self.reads.repairCalls.ofDay(over: $0) }
   }
 
   package func noteRepairCalls(_ count: Int) { self.open.repairCalls += count }

@@ -31,7 +31,7 @@ extension PostgresSink {
             .deadLetter, recordID: nil, eventID: letter.eventID, replayID: letter.replayID.hex))
       }
       return try self.attempt {
-        try self.retrying(continuesAhead: true) { try self.send(&commit) }
+        try self.session.retrying(continuesAhead: true) { _ in try self.send(&commit) }
         let refused = commit.tellRefused(by: self.name)
         return refused.isEmpty ? .done : .refused(refused)
       }
@@ -40,9 +40,9 @@ extension PostgresSink {
 
   package func retract() {
     if self.connection.isConnected, self.connection.transactionStatus != .idle {
-      try? self.rollBack()
+      try? self.session.rollBack()
     }
-    self.forgetAhead()
+    self.session.forgetAhead()
   }
 
   package func commit() throws -> StoreAnswer {
@@ -60,6 +60,14 @@ extension PostgresSink {
         .retry, "postgres: the server refused rows that it had accepted before; run again")
     }
     return answer
+  }
+
+  /// Makes one attempt at the runner's request.
+  func attempt(_ body: () throws -> StoreAnswer) throws -> StoreAnswer {
+    try self.session.answering(
+      tables: {
+        self.pending.flatMap { [$0.tables.history, $0.tables.current].compactMap(\.?.name) }
+      }, body)
   }
 
   /// Works on the sealed commit, and keeps what became of it also after an error.
@@ -86,15 +94,16 @@ extension PostgresSink {
 
   /// Finds out whether a COMMIT whose answer was lost was executed, and executes it if not.
   private func commitAgain(_ commit: inout SealedCommit) throws -> Bool {
-    try self.retrying {
+    try self.session.retrying { connection in
       // The server may still be committing; the lock on the row waits for that.
-      try self.connection.begin()
-      let isStored = try self.checkpoint.isStored(topics: commit.topics, over: self.connection)
-      try self.connection.execute("ROLLBACK")
+      try connection.begin()
+      let isStored = try self.session.checkpoint.isStored(
+        topics: commit.topics, over: connection)
+      try connection.execute("ROLLBACK")
       if isStored { return true }
       try self.send(&commit)
       guard commit.hasToldRefused(by: self.name) else { return false }
-      try self.connection.execute("COMMIT")
+      try connection.execute("COMMIT")
       return true
     }
   }
@@ -138,9 +147,9 @@ extension PostgresSink {
   /// - Returns: false if a table that can be rebuilt is missing.
   @discardableResult
   private func rollBackAndCheckTables(after sqlState: String? = nil) throws -> Bool {
-    try self.rollBack()
+    try self.session.rollBack()
     // The server may be another one than at the start, with sequences behind their tables.
-    if sqlState == SQLState.uniqueViolation { try self.correctSequences() }
+    if sqlState == SQLState.uniqueViolation { try self.session.correctSequences() }
     var isComplete = true
     for rows in self.pending where rows.hasSealed {
       let isThere = try self.catalog.check(
@@ -152,14 +161,14 @@ extension PostgresSink {
 
   private func sendTransaction(of commit: inout SealedCommit) throws {
     commit.begin()
-    if self.isAhead {
+    if self.session.isAhead {
       try self.connection.finishCopy()
     } else {
       try self.connection.beginLoad()
     }
-    try self.checkpoint.store(
+    try self.session.checkpoint.store(
       topics: commit.topics, completeThrough: commit.completeThrough,
-      verifies: self.isReconnected, over: self.connection)
+      verifies: self.session.isReconnected, over: self.connection)
     try self.beginPasses(of: commit)
     if commit.care == .immediateConstraints {
       try self.connection.execute("SET CONSTRAINTS ALL IMMEDIATE")

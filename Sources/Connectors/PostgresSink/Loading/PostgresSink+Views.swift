@@ -6,14 +6,14 @@ internal import PostgresClient
 extension PostgresSink {
   /// Warns of views that lack new values, at each run until they are changed.
   func warnOfReaders() throws {
-    let readers = try self.retrying { try self.catalog.outdatedReaders(over: self.connection) }
+    let readers = try self.session.retrying { try self.catalog.outdatedReaders(over: $0) }
     for reader in readers { self.warn(reader.message) }
   }
 
   /// Warns of views that cannot be updated because they belong to another role, at each run until
   /// that is changed.
   func warnOfForeignViews() throws {
-    let views = try self.retrying { try self.catalog.foreignViews(over: self.connection) }
+    let views = try self.session.retrying { try self.catalog.foreignViews(over: $0) }
     for view in views { self.warn(view.message) }
   }
 
@@ -26,7 +26,7 @@ extension PostgresSink {
     let due = self.dueViews.values.sorted { $0.name < $1.name }
     self.dueViews.removeAll()
     // A failure concerns nobody but readers, and shows at the next run.
-    for table in due { _ = try? self.once { try self.updateViews(table) } }
+    for table in due { _ = try? self.session.once { try self.updateViews(table) } }
   }
 
   /// Errors that leave a view unchanged: somebody holds a lock on it, or owns it.
@@ -49,8 +49,8 @@ extension PostgresSink {
         self.onNotice?(
           "view \(name) has other columns now and was created again; grant privileges on it again")
       } else if outcome == .kept {
-        let conflicts = try self.retrying {
-          try self.catalog.viewConflict(current, over: self.connection)
+        let conflicts = try self.session.retrying {
+          try self.catalog.viewConflict(current, over: $0)
         }
         for conflict in conflicts { self.warn(conflict.message) }
       }
@@ -72,9 +72,9 @@ extension PostgresSink {
     _ body: () throws(PostgresError) -> ReportingViews.Outcome
   ) throws -> ReportingViews.Outcome? {
     do {
-      return try self.retrying(butFor: Self.leavesView) {
-        try self.connection.transaction { () throws(PostgresError) in
-          try self.connection.execute(self.configuration.lockLimit)
+      return try self.session.retrying(butFor: Self.leavesView) { connection in
+        try connection.transaction { () throws(PostgresError) in
+          try connection.execute(self.configuration.lockLimit)
           return try body()
         }
       }
@@ -97,8 +97,8 @@ extension PostgresSink {
   /// connection.
   private func warn(ofView name: String, _ error: PostgresError) throws {
     guard self.warned.insert("view \(name)").inserted else { return }
-    let view = try self.retrying {
-      try self.views.foreignViews(over: self.connection).first { $0.name == name }
+    let view = try self.session.retrying {
+      try self.views.foreignViews(over: $0).first { $0.name == name }
     }
     self.warn(
       view?.message

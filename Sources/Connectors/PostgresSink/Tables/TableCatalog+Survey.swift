@@ -126,13 +126,11 @@ extension TableCatalog {
   }
 
   /// Recreates missing tables: current tables, which are then filled from the history, and others
-  /// if that is accepted.
+  /// if the catalog `acceptsMissing`.
   ///
   /// - Returns: what was done, one sentence each.
   /// - Throws: `PostgresError` (lostTable) for a table that cannot be rebuilt.
-  package func restore(
-    acceptsMissing: Bool, over connection: PostgresConnection
-  ) throws(PostgresError) -> [String] {
+  package func restore(over connection: PostgresConnection) throws(PostgresError) -> [String] {
     var changes: [String] = []
     let existing = try self.existingBookkeeping(over: connection)
     for state in try self.registeredStates(existing, isMissing: true, over: connection) {
@@ -141,7 +139,7 @@ extension TableCatalog {
         var state = state
         try state.read(over: connection, bookkeeping: existing)
         let evolution = try TableEvolution(
-          state, self.mapping(of: state), self.configuration, acceptsMissing: acceptsMissing)
+          state, self.mapping(of: state), self.configuration, acceptsMissing: self.acceptsMissing)
         if !evolution.statements.isEmpty {
           try connection.execute(evolution.statements.joined(separator: ";\n"))
         }

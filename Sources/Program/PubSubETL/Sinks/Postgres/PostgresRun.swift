@@ -17,7 +17,7 @@ extension PostgresSettings {
     let givesUp = { interruption.hasLasted(RunnerConfiguration.stopPatience) }
     var isThere = true
     let sink = try context.naming(name) {
-      try PostgresSink.connecting(
+      try PostgresSession.connecting(
         context.retry, clock: context.clock, givesUp: givesUp,
         onRetry: {
           isThere = false
@@ -32,11 +32,11 @@ extension PostgresSettings {
       }
     }
     if !isThere { log.recovered(sink: name) }
-    sink.givesUp = givesUp
+    sink.session.givesUp = givesUp
     sink.onNotice = { logger.notice("sink '\(name)': \($0)") }
     sink.onRepair = { logger.warning("sink '\(name)': \($0)") }
-    sink.onRetry = { log.retrying(sink: name, $0, code: $1, delay: $2) }
-    sink.onRecovery = { log.recovered(sink: name) }
+    sink.session.onRetry = { log.retrying(sink: name, $0, code: $1, delay: $2) }
+    sink.session.onRecovery = { log.recovered(sink: name) }
     return sink
   }
 }

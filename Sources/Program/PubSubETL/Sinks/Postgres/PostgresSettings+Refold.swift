@@ -30,7 +30,7 @@ extension PostgresSettings: RefoldingSink {
       else { continue }
       throw PostgresError(disposition, finding.message)
     }
-    for change in try catalog.restore(acceptsMissing: false, over: connection) {
+    for change in try catalog.restore(over: connection) {
       remark("sink '\(self.name)': \(change)")
     }
     let unfilled = try catalog.unfilledTables(over: connection)

@@ -3,20 +3,24 @@ internal import PostgresClient
 
 /// Sends history rows while their transaction still grows, so that the server processes them while
 /// the next events are decoded.
-extension PostgresSink {
+extension PostgresSession {
   /// Bytes of values that justify a call.
   private static let minByteCount = 64 * 1024
   /// The threshold while a COPY to another table, which has to end first, is open.
   private static let minByteCountForAnother = 512 * 1024
 
-  /// Sends the waiting rows if there are enough, and does not wait for the answer.
+  /// The open transaction has rows of the open commit.
+  var isAhead: Bool { !self.ahead.isEmpty }
+
+  /// Sends the waiting rows of the open commit if there are enough, and does not wait for the
+  /// answer.
   ///
   /// On any error, the transaction sends the rows again.
   func sendAhead(_ rows: PendingRows) {
     let isForAnother = self.isAhead && !rows.loader.isTakingHistory(over: self.connection)
     guard
       rows.unsentByteCount >= (isForAnother ? Self.minByteCountForAnother : Self.minByteCount),
-      self.sealed == nil, self.maySendAhead, rows.loader.hasHistory,
+      self.maySendAhead, rows.loader.hasHistory,
       rows.open.rows[rows.sentCount...].allSatisfy({ $0.epoch <= 1 })
     else { return }
     do {
@@ -24,8 +28,8 @@ extension PostgresSink {
         // After an error, sending ahead cannot repair the connection.
         guard self.connection.transactionStatus == .idle else { return }
         try self.connection.beginLoad()
-        self.isAhead = true
       }
+      if !self.ahead.contains(where: { $0 === rows }) { self.ahead.append(rows) }
       try rows.loader.sendHistory(
         rows.open, rows: rows.sentCount..<rows.open.rows.count, over: self.connection)
       rows.sent()
@@ -37,8 +41,8 @@ extension PostgresSink {
 
   /// Call this when the transaction of the rows sent ahead has ended.
   func forgetAhead() {
-    self.isAhead = false
-    for rows in self.pending { rows.unsend() }
+    for rows in self.ahead { rows.unsend() }
+    self.ahead.removeAll()
   }
 
   func rollBack() throws(PostgresError) {
