@@ -28,7 +28,8 @@ package final class PostgresSink: TableStore, LeasedStore {
   var connection: PostgresConnection { self.session.connection }
   private let feeder: TableFeeder
 
-  private var encoders = LayoutCache<
+  /// Layouts with the same tables share rows, whatever fields each has.
+  private(set) var encoders = LayoutCache<
     (encoder: CopyEncoder, rows: PendingRows, columns: [String])
   >()
   /// In order of arrival. For a topic and entity, the last has the newest tables.
@@ -229,14 +230,8 @@ package final class PostgresSink: TableStore, LeasedStore {
 
   package func isReady(for layout: RecordLayout) -> Bool { self.encoders[layout] != nil }
 
-  /// Layouts with the same tables share them, whatever fields each has.
-  func tables(of layout: RecordLayout) -> LayoutTables? { self.encoders[layout]?.rows.tables }
-
-  /// SQL names, not quoted, of the columns that the layout's fields have.
-  func columnNames(of layout: RecordLayout) -> [String]? { self.encoders[layout]?.columns }
-
   package func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
-    try self.attempt {
+    try self.session.answering(for: self.pending) {
       try self.makeEncoder(for: layout)
       return .done
     }
@@ -288,12 +283,13 @@ package final class PostgresSink: TableStore, LeasedStore {
     // An event without record IDs is also noted.
     for recordID in recordIDs.isEmpty ? [nil] : recordIDs {
       self.open.letters.append(
-        OpenCommit.Letter(
-          rows: rows, entity: rows.entity,
-          entry: ResyncTable.Entry(
+        (
+          rows,
+          ResyncTable.Entry(
             .deadLetter, recordID: recordID, eventID: eventID,
             replayID: replayID, commitTimestamp: event.commitTimestamp,
-            epoch: Int32(truncatingIfNeeded: batch.epoch), ordinal: event.ordinal)))
+            epoch: Int32(truncatingIfNeeded: batch.epoch), ordinal: event.ordinal)
+        ))
     }
   }
 
@@ -317,7 +313,7 @@ package final class PostgresSink: TableStore, LeasedStore {
     }
     try self.updateViews(tables.current)
     if !tables.changes.isEmpty { try self.warnOfReaders() }
-    self.fedTables.add([tables.history, tables.current].compactMap(\.?.name), topic: layout.topic)
+    self.fedTables.add(tables.names, topic: layout.topic)
     let last = self.pending.last { $0.topic == layout.topic && $0.entity == layout.entity }
     // Other layouts are looked up again, so that all later events go to the same rows.
     if let last, !last.isFor(tables) {

@@ -85,9 +85,7 @@ import Testing
     let (one, other) = (self.rows([1, 2]), self.rows([3]))
     var content = OpenCommit()
     content.letters = [
-      .init(
-        rows: one, entity: "Thing",
-        entry: ResyncTable.Entry(.deadLetter, recordID: nil, eventID: "e", replayID: nil))
+      (one, ResyncTable.Entry(.deadLetter, recordID: nil, eventID: "e", replayID: nil))
     ]
     var commit = SealedCommit(content)
     commit.refusedRows = [

@@ -109,7 +109,7 @@ struct ReadHistoriesTests {
     try connection.begin()
     try loader.load(buffer, rows: buffer.rows.indices, over: connection, isRereading: false)
     let stored =
-      loader.hasHistory
+      loader.history != nil
       ? tables.history.qualifiedName
       : "\(SQLIdentifier.quoted(SampleTables.schema)).\"_etl_kept_thing\""
     // `now()` stands still within a transaction.

@@ -99,7 +99,7 @@ struct FedTables {
   }
 
   mutating func note(commit time: Int64, topic: String, tables: LayoutTables) {
-    for table in [tables.history, tables.current].compactMap(\.?.name) {
+    for table in tables.names {
       let known = self.newest[topic]?[table] ?? nil
       self.newest[topic, default: [:]][table] = max(known ?? time, time)
     }

@@ -2,20 +2,12 @@ internal import Pipeline
 
 /// The content of a commit, except its rows, which are in `PendingRows`.
 struct OpenCommit {
-  /// A note in `_etl_resync` about an event without rows.
-  struct Letter {
-    /// The rows among which the event had its place; nil if it could not be decoded.
-    var rows: PendingRows?
-    var entity: String
-    var entry: ResyncTable.Entry
-  }
-
   /// Events that could not become rows.
   var refused: [RefusedEvent] = []
-  /// The notes about them.
-  var letters: [Letter] = []
-  /// Events of dead letters.
-  var redriven: [RedrivenEvent] = []
+  /// The notes about them, and the rows among which they had their places.
+  var letters: [(rows: PendingRows, entry: ResyncTable.Entry)] = []
+  /// Events of dead letters; the replay ID is hexadecimal.
+  var redriven: [(place: EventPlace, eventID: String, replayID: String)] = []
   /// The progress of passes, by `ReadPass.key`.
   var passes: [String: ReadPass] = [:]
   /// IDs of records that were not found, and the event after which they were requested, by object.

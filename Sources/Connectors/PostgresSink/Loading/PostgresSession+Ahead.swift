@@ -17,10 +17,10 @@ extension PostgresSession {
   ///
   /// On any error, the transaction sends the rows again.
   func sendAhead(_ rows: PendingRows) {
-    let isForAnother = self.isAhead && !rows.loader.isTakingHistory(over: self.connection)
+    guard let history = rows.loader.history, self.maySendAhead else { return }
+    let isForAnother = self.isAhead && !history.isTaking(over: self.connection)
     guard
       rows.unsentByteCount >= (isForAnother ? Self.minByteCountForAnother : Self.minByteCount),
-      self.maySendAhead, rows.loader.hasHistory,
       rows.open.rows[rows.sentCount...].allSatisfy({ $0.epoch <= 1 })
     else { return }
     do {
@@ -30,7 +30,7 @@ extension PostgresSession {
         try self.connection.beginLoad()
       }
       if !self.ahead.contains(where: { $0 === rows }) { self.ahead.append(rows) }
-      try rows.loader.sendHistory(
+      try history.send(
         rows.open, rows: rows.sentCount..<rows.open.rows.count, over: self.connection)
       rows.sent()
     } catch {

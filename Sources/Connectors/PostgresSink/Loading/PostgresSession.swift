@@ -72,17 +72,17 @@ package final class PostgresSession {
 
   /// Makes one attempt at the runner's request.
   ///
-  /// - Parameter tables: the tables it writes to. If another session has locked one, the error
-  ///   names it.
+  /// - Parameter rows: rows for the tables that it writes to. If another session has locked one of
+  ///   these, the error names that session.
   func answering(
-    tables: () -> [String], _ body: () throws -> StoreAnswer
+    for rows: [PendingRows], _ body: () throws -> StoreAnswer
   ) throws -> StoreAnswer {
     do {
       let answer = try self.configuration.explaining { try self.once(body) }
       self.succeeded()
       return answer
     } catch let error as PostgresError where error.disposition == .retry {
-      let error = self.namingLockHolder(of: tables, error)
+      let error = self.namingLockHolder(error, of: rows)
       let delay = try self.delay(after: error)
       return .unavailable(StoreOutage(error, retryAt: self.now + delay))
     }
@@ -158,17 +158,18 @@ package final class PostgresSession {
 
   /// Adds the session whose lock keeps rows from being written.
   private func namingLockHolder(
-    of tables: () -> [String], _ error: PostgresError
+    _ error: PostgresError, of rows: [PendingRows]
   ) -> PostgresError {
     guard error.sqlState == SQLState.lockNotAvailable, error.pause == .zero,
       self.connection.isConnected
     else { return error }
     var error = error
+    let tables = rows.flatMap { $0.tables.names }
     do {
       // The next attempt begins with the rollback anyway.
       if self.connection.transactionStatus != .idle { try self.rollBack() }
       error.message += try LockHolder.suffix(
-        tables(), self.configuration.schema, isExclusive: true, over: self.connection)
+        tables, self.configuration.schema, isExclusive: true, over: self.connection)
     } catch {
       // The error that is reported remains the first.
     }

@@ -55,7 +55,7 @@ extension PostgresSink: CopyStore {
     guard batch.rowCount > 0 else { return }
     try self.write(batch)
     self.reads.fields[batch.layout.entity, default: .init()].readColumns =
-      self.columnNames(of: batch.layout)
+      self.encoders[batch.layout]?.columns
   }
 
   package func passNumber(over key: String) -> Int { self.reads.passes[key]?.number ?? 0 }
@@ -63,7 +63,7 @@ extension PostgresSink: CopyStore {
   /// Whether records of the layout's object can be read into its tables. Tables of earlier versions
   /// may lack the columns if the role may not add them.
   package func takesReads(of layout: RecordLayout) -> Bool {
-    guard self.takesReads, let tables = self.tables(of: layout) else { return false }
+    guard self.takesReads, let tables = self.encoders[layout]?.rows.tables else { return false }
     return [tables.history, tables.current].compactMap { $0 }.allSatisfy(\.hasReadColumns)
   }
 

@@ -1,14 +1,6 @@
 internal import Pipeline
 internal import PostgresClient
 
-/// An event of a dead letter that is being loaded.
-struct RedrivenEvent {
-  var place: EventPlace
-  var eventID: String
-  /// Hexadecimal.
-  var replayID: String
-}
-
 /// Loads events of dead letters, long after the events that followed them.
 ///
 /// A history takes rows that it lacks, by (`_event_id`, `_record_id`), and the current rows of
@@ -19,12 +11,11 @@ extension PostgresSink {
   func noteRedriven(_ batch: RecordBatch) {
     for event in batch.events {
       self.open.redriven.append(
-        RedrivenEvent(
-          place: EventPlace(
-            topic: batch.layout.topic, epoch: batch.epoch, ordinal: event.ordinal),
-          eventID: PostgresText.storable(
-            String(decoding: batch.bytes(event.eventID), as: UTF8.self)),
-          replayID: ReplayID(batch.bytes(event.replayID)).hex))
+        (
+          EventPlace(topic: batch.layout.topic, epoch: batch.epoch, ordinal: event.ordinal),
+          PostgresText.storable(String(decoding: batch.bytes(event.eventID), as: UTF8.self)),
+          ReplayID(batch.bytes(event.replayID)).hex
+        ))
     }
   }
 

@@ -24,13 +24,8 @@ extension PostgresSink {
         JSONMember(topic, self.fedTables.adding(to: position, topic: topic))
       }
       commit.topics = PostgresCheckpoint.text(JSONValue(.object(members)))
-      commit.undecodable = letters.map { letter in
-        OpenCommit.Letter(
-          rows: nil, entity: TopicName.entity(letter.topic),
-          entry: ResyncTable.Entry(
-            .deadLetter, recordID: nil, eventID: letter.eventID, replayID: letter.replayID.hex))
-      }
-      return try self.attempt {
+      commit.undecodable = letters
+      return try self.session.answering(for: self.pending) {
         try self.session.retrying(continuesAhead: true) { _ in try self.send(&commit) }
         let refused = commit.tellRefused(by: self.name)
         return refused.isEmpty ? .done : .refused(refused)
@@ -47,7 +42,7 @@ extension PostgresSink {
 
   package func commit() throws -> StoreAnswer {
     var isSame = true
-    let answer = try self.attempt {
+    let answer = try self.session.answering(for: self.pending) {
       let commit = try self.withSealed { commit in
         isSame = try self.makeDurable(&commit)
         return commit
@@ -60,14 +55,6 @@ extension PostgresSink {
         .retry, "postgres: the server refused rows that it had accepted before; run again")
     }
     return answer
-  }
-
-  /// Makes one attempt at the runner's request.
-  func attempt(_ body: () throws -> StoreAnswer) throws -> StoreAnswer {
-    try self.session.answering(
-      tables: {
-        self.pending.flatMap { [$0.tables.history, $0.tables.current].compactMap(\.?.name) }
-      }, body)
   }
 
   /// Works on the sealed commit, and keeps what became of it also after an error.
@@ -256,8 +243,11 @@ extension PostgresSink {
       try rows.loader.noteDeadLetters(entries, among: rows.sealed, over: self.connection)
     }
     for letter in commit.undecodable {
-      try ResyncTable(entity: letter.entity, schema: self.configuration.schema).noteDeadLetters(
-        [letter.entry], over: self.connection)
+      let table = ResyncTable(
+        entity: TopicName.entity(letter.topic), schema: self.configuration.schema)
+      let entry = ResyncTable.Entry(
+        .deadLetter, recordID: nil, eventID: letter.eventID, replayID: letter.replayID.hex)
+      try table.noteDeadLetters([entry], over: self.connection)
     }
   }
 }

@@ -30,7 +30,7 @@ struct SealedCommit {
   /// The holes that the transaction notes.
   var holes: [MissingRanges.Hole] = []
   /// Events that could not be decoded.
-  var undecodable: [OpenCommit.Letter] = []
+  var undecodable: [DeadLetter] = []
   private(set) var care = Care.none
   /// The transaction has come to the checks that COMMIT would make.
   var isChecking = false

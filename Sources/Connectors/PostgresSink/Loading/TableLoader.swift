@@ -3,7 +3,6 @@ package import PostgresClient
 /// Writes rows to the tables of one entity, within the caller's transaction.
 package final class TableLoader {
   let history: HistoryTable?
-  let historyDefinition: TableDefinition?
   let current: CurrentTable?
   let resync: ResyncTable?
   let refold: Refold?
@@ -43,7 +42,6 @@ package final class TableLoader {
       }
     precondition(history != nil || current != nil, "an entity has a table")
     self.history = history.map { HistoryTable($0) }
-    self.historyDefinition = history
     self.current = current.map { CurrentTable($0, delete: delete) }
     self.resync = (history ?? current).map { ResyncTable(entity: $0.entity, schema: $0.schema) }
     self.refold =
@@ -72,22 +70,7 @@ package final class TableLoader {
   }
 
   /// The events that reads are merged with.
-  var eventTable: TableDefinition? { self.historyDefinition ?? self.kept?.definition }
-
-  package var hasHistory: Bool { self.history != nil }
-
-  /// A COPY to the history is open for more rows.
-  package func isTakingHistory(over connection: PostgresConnection) -> Bool {
-    self.history?.isTaking(over: connection) ?? false
-  }
-
-  /// Sends rows to the history ahead of their `load`, in a COPY that stays open. The next call has
-  /// to be this one or the connection's `finishCopy`.
-  package func sendHistory(
-    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
-  ) throws {
-    try self.history?.send(buffer, rows: rows, over: connection)
-  }
+  var eventTable: TableDefinition? { self.history?.definition ?? self.kept?.definition }
 
   /// Sends `rows` of the buffer: history, current, resync, tombstones. Changes nothing in the
   /// buffer; throws `PostgresError`, after which the transaction, or what has been done since its
@@ -100,13 +83,13 @@ package final class TableLoader {
     over connection: PostgresConnection, isRereading: Bool
   ) throws {
     try self.resync?.note(buffer, rows: rows, over: connection)
-    if let history, let historyDefinition, isRereading {
+    if let history, isRereading {
       let records = try history.loadMissing(buffer, rows: rows, over: connection)
-      try self.resync?.closeDeadLetters(of: records, heldBy: historyDefinition, over: connection)
+      try self.resync?.closeDeadLetters(of: records, heldBy: history.definition, over: connection)
       _ = try self.refold?.refold(records: records, over: connection)
       return
     }
-    try self.sendHistory(
+    try self.history?.send(
       buffer, rows: max(rows.lowerBound, min(sentCount, rows.upperBound))..<rows.upperBound,
       over: connection)
     try connection.finishCopy()

@@ -2,7 +2,7 @@ package import PostgresClient
 
 /// The history table of an entity or event: one row per event and record ID.
 package struct HistoryTable {
-  private let definition: TableDefinition
+  let definition: TableDefinition
   private let columns: String
   private let copyStatement: String
   /// Additional columns of records that were read.

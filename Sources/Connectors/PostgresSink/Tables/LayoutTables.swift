@@ -14,6 +14,8 @@ package struct LayoutTables: Sendable, Equatable {
   /// Fields left out by contract `discard`, reported once.
   package var discarded: [String]
 
+  var names: [String] { [self.history, self.current].compactMap(\.?.name) }
+
   /// SQL names, not quoted, of the columns that the layout's fields have.
   var columnNames: [String] {
     self.columnIndices.compactMap { $0.map { self.dataColumns[$0].name } }
