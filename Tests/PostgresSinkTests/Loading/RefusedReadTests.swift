@@ -36,6 +36,22 @@ import Testing
     try run.sink.write(reads, pass: nil)
   }
 
+  @Test("Records that were not found keep the place of their commit while the next one fills")
+  func unseenPlaces() async throws {
+    let run = try Self.run(try await TestDatabase(), mode: .both).begin()
+    run.sink.noteUnseen(["a"], of: "Opportunity", epoch: 1, ordinal: 5)
+    try run.sink.seal(isLast: false)
+    run.sink.noteUnseen(["b"], of: "Opportunity", epoch: 1, ordinal: 9)
+    try run.commit()
+    try run.commit()
+    let places = try run.eye.column(
+      """
+      SELECT record_id || ' ' || ordinal FROM salesforce._etl_resync \
+      WHERE kind = 'unseen' ORDER BY record_id
+      """)
+    #expect(places == ["a 5", "b 9"])
+  }
+
   @Test(
     "A refused record is noted with its reason and requested again, and the others are stored",
     arguments: [PostgresSinkConfiguration.Mode.both, .current])

@@ -41,6 +41,7 @@ struct KnownReads {
     self.passes.values.compactMap(\.pass).filter { $0.entity == entity && $0.state != .complete }
   }
 
+  /// Counts a record of a pass that was refused.
   mutating func refuse(_ entity: String) {
     if self.isInPass(entity) { self.refused[entity, default: 0] += 1 }
   }

@@ -57,7 +57,7 @@ extension PostgresSink {
     return answer
   }
 
-  /// Works on the sealed commit, and keeps what became of it also after an error.
+  /// Works on the sealed commit, and keeps its changes even after an error.
   private func withSealed<Value>(
     _ body: (inout SealedCommit) throws -> Value
   ) rethrows -> Value {

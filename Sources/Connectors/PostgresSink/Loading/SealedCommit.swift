@@ -2,7 +2,7 @@ internal import Pipeline
 internal import PostgresClient
 
 /// A commit from its `seal` until its transaction is known to be committed: its content, and the
-/// state of the attempts to send it. Outlives the attempts.
+/// state of the attempts to send it, each in a transaction of its own.
 struct SealedCommit {
   /// How the rows are sent, more carefully after each refusal.
   enum Care {
