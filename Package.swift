@@ -128,7 +128,7 @@ let package = Package(
     // MARK: Salesforce: the service, its login, its records, its schemas, and one client made of them.
     // Generated; the messages that carry events are read without it.
     .target(
-      name: "PubSubMessages", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
+      name: "PubSubMessages", dependencies: [grpcCore, swiftProtobuf],
       path: "Sources/Salesforce/PubSubMessages", exclude: ["Protos"], swiftSettings: swiftSettings),
     target(
       "PubSubAPI", in: .salesforce,

@@ -1,19 +1,19 @@
 import HTTPClient
-public import PubSubSimulator
-public import SalesforceREST
+package import PubSubSimulator
+package import SalesforceREST
 import SimulatedOrg
-public import TestSupport
+package import TestSupport
 
 /// A simulated org with records, and a client that is logged in.
-public struct OrgServer {
-  public let server: SimulatorServer
-  public let client: RESTClient
-  public let sessions: TokenSessions
-  public let directory: TemporaryDirectory
+package struct OrgServer {
+  package let server: SimulatorServer
+  package let client: RESTClient
+  package let sessions: TokenSessions
+  package let directory: TemporaryDirectory
   /// The variables with which pipeline files find the org.
-  public let environment: [String: String]
+  package let environment: [String: String]
 
-  public init(_ configure: (inout SimulatorConfiguration) -> Void = { _ in }) async throws {
+  package init(_ configure: (inout SimulatorConfiguration) -> Void = { _ in }) async throws {
     self.directory = try TemporaryDirectory()
     var configuration = SimulatorConfiguration()
     configuration.org.existing = 500
@@ -33,12 +33,12 @@ public struct OrgServer {
     self.client = RESTClient(http: HTTPClient(http), sessions: self.sessions)
   }
 
-  public func stop() async { await self.server.stop() }
+  package func stop() async { await self.server.stop() }
 
-  public func fault(_ json: String) async throws { try await self.server.addFaults(json: json) }
+  package func fault(_ json: String) async throws { try await self.server.addFaults(json: json) }
 
   /// Creates a job and waits until it has ended.
-  public func endedJob(_ statement: String) async throws -> BulkJob {
+  package func endedJob(_ statement: String) async throws -> BulkJob {
     var job = try await self.client.createJob(statement)
     while job.state == .underWay { job = try await self.client.job(job.id) }
     return job
@@ -46,11 +46,11 @@ public struct OrgServer {
 }
 
 /// Tokens of the simulator, without a login.
-public actor TokenSessions: RESTSessionSource {
+package actor TokenSessions: RESTSessionSource {
   private let server: SimulatorServer
   private let instanceURL: String
   private var token: String
-  public private(set) var refusals = 0
+  package private(set) var refusals = 0
 
   init(server: SimulatorServer, instanceURL: String) {
     self.server = server
@@ -58,24 +58,24 @@ public actor TokenSessions: RESTSessionSource {
     self.token = server.issueToken()
   }
 
-  public func session() -> RESTSession {
+  package func session() -> RESTSession {
     RESTSession(accessToken: self.token, instanceURL: self.instanceURL)
   }
 
-  public func worked(_ session: RESTSession) {}
+  package func worked(_ session: RESTSession) {}
 
-  public func refused(_ session: RESTSession) -> Bool {
+  package func refused(_ session: RESTSession) -> Bool {
     self.refusals += 1
     self.token = self.server.issueToken()
     return true
   }
 
-  public func set(_ token: String) { self.token = token }
+  package func set(_ token: String) { self.token = token }
 }
 
 extension BulkPage {
   /// The rows without the header, as texts.
-  public func rows() async throws -> [[String]] {
+  package func rows() async throws -> [[String]] {
     var reader = CSVReader()
     var rows: [[String]] = []
     func read(_ reader: inout CSVReader) throws {

@@ -1,7 +1,7 @@
 import FoundationEssentials
 
 /// How much of a large space the tests walk through.
-public enum ExplorationSize {
+package enum ExplorationSize {
   /// All of it, with `PUBSUB_TEST_FULL` set; otherwise a sample.
-  public static let isFull = ProcessInfo.processInfo.environment["PUBSUB_TEST_FULL"] != nil
+  package static let isFull = ProcessInfo.processInfo.environment["PUBSUB_TEST_FULL"] != nil
 }

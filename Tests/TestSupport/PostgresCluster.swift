@@ -7,19 +7,19 @@ import Glibc
 /// server but not the machine. It is stopped and its directory removed when the object goes or the
 /// test process ends, however it ends. `PUBSUB_TEST_POSTGRES` may name the directory of other
 /// server programs than the newest of `/usr/lib/postgresql`.
-public final class PostgresCluster: Sendable {
+package final class PostgresCluster: Sendable {
   /// Whether the server programs are here and may be run.
-  public static let isAvailable = programs != nil && account != nil
+  package static let isAvailable = programs != nil && account != nil
 
   /// The server that the tests of this process share, started at its first use.
-  public static var shared: PostgresCluster {
+  package static var shared: PostgresCluster {
     get async throws { try await self.starting.value }
   }
   private static let starting = Task.detached { try PostgresCluster() }
 
-  public let port: UInt16
+  package let port: UInt16
   /// The folder of the Unix socket.
-  public var socketDirectory: String { self.directory }
+  package var socketDirectory: String { self.directory }
   private let directory: String
   private let programs: String
   private let account: Account
@@ -29,7 +29,7 @@ public final class PostgresCluster: Sendable {
 
   /// Makes and starts a server, in about a second.
   /// - Parameter settings: of `postgresql.conf`, such as `max_connections=20`.
-  public init(settings: [String] = []) throws {
+  package init(settings: [String] = []) throws {
     guard let programs = Self.programs, let account = Self.account else {
       throw ProgramFailure(
         message: "no PostgreSQL server: install the package postgresql (as root its user too)")
@@ -73,12 +73,12 @@ public final class PostgresCluster: Sendable {
   }
 
   /// For libpq, over TCP.
-  public func url(database: String) -> String {
+  package func url(database: String) -> String {
     "postgresql://postgres@127.0.0.1:\(self.port)/\(database)"
   }
 
   /// Makes an empty database and returns its name.
-  public func makeDatabase() throws -> String {
+  package func makeDatabase() throws -> String {
     let name = "test_\(UInt64.random(in: 0 ... .max))"
     try runProgram(
       ["\(self.programs)/createdb", "--template=template0", "--maintenance-db"]
@@ -88,7 +88,7 @@ public final class PostgresCluster: Sendable {
 
   /// Runs a statement by `psql`.
   /// - Returns: rows in lines, columns divided by `|`, null as nothing, without the last line break.
-  @discardableResult public func query(_ sql: String, database: String) throws -> String {
+  @discardableResult package func query(_ sql: String, database: String) throws -> String {
     let (output, input) = try Self.pipe()
     defer { close(output) }
     let process: pid_t
@@ -108,12 +108,12 @@ public final class PostgresCluster: Sendable {
 
   /// Ends the server as a crash would: connections break, the next start recovers from the log.
   /// For an instance of its own only.
-  public func stopImmediately() throws {
+  package func stopImmediately() throws {
     try self.control(["stop", "-m", "immediate"])
   }
 
   /// Starts the stopped server on the same port; returns when it takes connections.
-  public func start() throws { try self.control(["start", "-l", "\(self.directory)/log"]) }
+  package func start() throws { try self.control(["start", "-l", "\(self.directory)/log"]) }
 
   private func control(_ arguments: [String]) throws {
     try runProgram(

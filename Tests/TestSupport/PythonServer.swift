@@ -4,13 +4,13 @@ import Glibc
 
 /// A Python script of `Tests/Fixtures` that serves on a loopback port, which it prints as its first
 /// line. It ends when the object goes, or with the test process, by the end of its input.
-public final class PythonServer: Sendable {
-  public let port: UInt16
+package final class PythonServer: Sendable {
+  package let port: UInt16
   private let process: pid_t
   private let input: Int32
   private let isKilled = Lock(false)
 
-  public init(_ script: String, _ arguments: [String] = []) throws {
+  package init(_ script: String, _ arguments: [String] = []) throws {
     let folder = URL(filePath: #filePath).deletingLastPathComponent()
       .deletingLastPathComponent().appending(path: "Fixtures")
     let (input, output) = (try Self.pipe(), try Self.pipe())
@@ -49,7 +49,7 @@ public final class PythonServer: Sendable {
   }
 
   /// Sends one line of command.
-  public func tell(_ line: String) throws {
+  package func tell(_ line: String) throws {
     let line = Array("\(line)\n".utf8)
     guard write(self.input, line, line.count) == line.count else {
       throw ProgramFailure(message: "the server does not listen")
@@ -58,7 +58,7 @@ public final class PythonServer: Sendable {
 
   /// Ends the process at once, without any farewell. Once only: the number may be given to another
   /// process afterwards.
-  public func kill() {
+  package func kill() {
     let wasKilled = self.isKilled.withLock { isKilled in
       defer { isKilled = true }
       return isKilled

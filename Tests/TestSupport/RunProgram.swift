@@ -1,18 +1,18 @@
 import FoundationEssentials
 import Glibc
 
-public struct ProgramFailure: Error {
-  public var message: String
-  public init(message: String) { self.message = message }
+package struct ProgramFailure: Error {
+  package var message: String
+  package init(message: String) { self.message = message }
 }
 
 /// Runs a program found in `PATH` to its end.
-public func runProgram(_ arguments: String...) throws { try runProgram(arguments) }
+package func runProgram(_ arguments: String...) throws { try runProgram(arguments) }
 
 /// Runs a program found in `PATH` to its end.
 ///
 /// - Throws: `ProgramFailure` with the end of what it wrote to standard output and standard error.
-public func runProgram(_ arguments: [String]) throws {
+package func runProgram(_ arguments: [String]) throws {
   let directory = try TemporaryDirectory()
   let output = "\(directory.path)/output"
   var actions = posix_spawn_file_actions_t()

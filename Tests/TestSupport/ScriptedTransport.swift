@@ -1,9 +1,9 @@
 internal import EventLoop
-public import GRPCCore
+package import GRPCCore
 
 /// A client transport whose server is a closure: for tests of what is above the transport.
-public final class ScriptedTransport: ClientTransport {
-  public typealias Bytes = [UInt8]
+package final class ScriptedTransport: ClientTransport {
+  package typealias Bytes = [UInt8]
 
   private let serve: @Sendable (ServerCall) async -> Void
   private let takenMessages: Int
@@ -13,24 +13,24 @@ public final class ScriptedTransport: ClientTransport {
   ///   - takenMessages: those of a call that are taken. The client waits in the middle of the next until
   ///     the call has been served.
   ///   - serve: answers one call; cancelled when the client has left the call.
-  public init(
+  package init(
     takenMessages: Int = .max, serve: @Sendable @escaping (ServerCall) async -> Void
   ) {
     self.takenMessages = takenMessages
     self.serve = serve
   }
 
-  public var retryThrottle: RetryThrottle? { nil }
+  package var retryThrottle: RetryThrottle? { nil }
 
-  public func config(forMethod descriptor: MethodDescriptor) -> MethodConfig? { nil }
+  package func config(forMethod descriptor: MethodDescriptor) -> MethodConfig? { nil }
 
-  public func connect() async throws {
+  package func connect() async throws {
     for await _ in self.shutdown.stream {}
   }
 
-  public func beginGracefulShutdown() { self.shutdown.continuation.finish() }
+  package func beginGracefulShutdown() { self.shutdown.continuation.finish() }
 
-  public func withStream<T: Sendable>(
+  package func withStream<T: Sendable>(
     descriptor: MethodDescriptor, options: CallOptions,
     _ closure: (_ stream: RPCStream<Inbound, Outbound>, _ context: ClientContext) async throws -> T
   ) async throws -> T {
@@ -105,9 +105,9 @@ struct RequestWindow: Sendable {
 }
 
 /// The server's side of one call. Used by one task.
-public final class ServerCall: @unchecked Sendable {
+package final class ServerCall: @unchecked Sendable {
   // Guard: only the task that serves the call touches `iterator` and `hasSent`.
-  public let method: String
+  package let method: String
   private var iterator: AsyncStream<RPCRequestPart<[UInt8]>>.Iterator
   private let responses: AsyncThrowingStream<RPCResponsePart<[UInt8]>, any Error>.Continuation
   private let window: RequestWindow
@@ -125,29 +125,29 @@ public final class ServerCall: @unchecked Sendable {
   }
 
   /// The next thing the client wrote; nil when it closed its side or left.
-  public func nextPart() async -> RPCRequestPart<[UInt8]>? { await self.iterator.next() }
+  package func nextPart() async -> RPCRequestPart<[UInt8]>? { await self.iterator.next() }
 
-  public func nextMetadata() async -> Metadata? {
+  package func nextMetadata() async -> Metadata? {
     if case .metadata(let metadata) = await self.nextPart() { metadata } else { nil }
   }
 
-  public func nextMessage() async -> [UInt8]? {
+  package func nextMessage() async -> [UInt8]? {
     if case .message(let bytes) = await self.nextPart() { bytes } else { nil }
   }
 
   /// Returns when the client waits in the middle of a message.
-  public func waitUntilFull() async { await self.window.waitUntilFull() }
+  package func waitUntilFull() async { await self.window.waitUntilFull() }
 
-  public func sendHeaders(_ metadata: Metadata = [:]) { self.responses.yield(.metadata(metadata)) }
+  package func sendHeaders(_ metadata: Metadata = [:]) { self.responses.yield(.metadata(metadata)) }
 
-  public func send(_ message: [UInt8]) {
+  package func send(_ message: [UInt8]) {
     self.hasSent = true
     self.responses.yield(.message(message))
   }
 
   /// - Parameter isRefusal: whether the transport knows that the status is the server's whole answer;
   ///   nil if it is and no message was sent.
-  public func end(
+  package func end(
     _ code: Status.Code, _ message: String = "", trailers: Metadata = [:], isRefusal: Bool? = nil
   ) {
     var trailers = trailers
@@ -157,5 +157,5 @@ public final class ServerCall: @unchecked Sendable {
   }
 
   /// The connection breaks.
-  public func fail(_ error: RPCError) { self.responses.finish(throwing: error) }
+  package func fail(_ error: RPCError) { self.responses.finish(throwing: error) }
 }

@@ -1,18 +1,18 @@
 import FoundationEssentials
 
 /// Keys made for one test by the `openssl` program, in all the forms in which users have them.
-public final class SigningKeyFiles: Sendable {
+package final class SigningKeyFiles: Sendable {
   private let directory: TemporaryDirectory
 
   /// PKCS#8, `-----BEGIN PRIVATE KEY-----`.
-  public var privateKey: String { self.path("key.pem") }
+  package var privateKey: String { self.path("key.pem") }
   /// The public half of the same key.
-  public var publicKey: String { self.path("key.pub") }
+  package var publicKey: String { self.path("key.pub") }
   /// Self-signed, of the same key.
-  public var certificate: String { self.path("key.crt") }
+  package var certificate: String { self.path("key.crt") }
 
   /// An RSA key of 2,048 bits.
-  public init() throws {
+  package init() throws {
     self.directory = try TemporaryDirectory()
     try runProgram("openssl", "genpkey", "-quiet", "-algorithm", "RSA", "-out", self.privateKey)
     try runProgram("openssl", "pkey", "-in", self.privateKey, "-pubout", "-out", self.publicKey)
@@ -22,9 +22,9 @@ public final class SigningKeyFiles: Sendable {
   }
 
   /// Where a file of that name is, or is to be made.
-  public func path(_ name: String) -> String { "\(self.directory.path)/\(name)" }
+  package func path(_ name: String) -> String { "\(self.directory.path)/\(name)" }
 
-  public static func content(_ path: String) throws -> [UInt8] {
+  package static func content(_ path: String) throws -> [UInt8] {
     Array(try Data(contentsOf: URL(filePath: path)))
   }
 }

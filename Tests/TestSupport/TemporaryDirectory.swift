@@ -2,10 +2,10 @@ import FoundationEssentials
 import Glibc
 
 /// A directory of its own for a test, removed with everything in it when the object goes.
-public final class TemporaryDirectory: Sendable {
-  public let path: String
+package final class TemporaryDirectory: Sendable {
+  package let path: String
 
-  public init() throws {
+  package init() throws {
     var template = Array("/tmp/pubsub-etl-test-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw TemporaryDirectoryError(code: errno) }
     self.path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -14,6 +14,6 @@ public final class TemporaryDirectory: Sendable {
   deinit { try? FileManager.default.removeItem(atPath: self.path) }
 }
 
-public struct TemporaryDirectoryError: Error {
-  public var code: Int32
+package struct TemporaryDirectoryError: Error {
+  package var code: Int32
 }

@@ -2,19 +2,19 @@ import FoundationEssentials
 import Glibc
 
 /// A certificate authority made for one test by the `openssl` program, and what it signs.
-public final class TestAuthority: Sendable {
+package final class TestAuthority: Sendable {
   private let directory: TemporaryDirectory
 
   /// PEM file of the authority's certificate.
-  public var certificateFile: String { "\(self.directory.path)/ca.pem" }
+  package var certificateFile: String { "\(self.directory.path)/ca.pem" }
 
   /// PEM files of a server.
-  public struct Server: Sendable {
-    public var certificateFile: String
-    public var keyFile: String
+  package struct Server: Sendable {
+    package var certificateFile: String
+    package var keyFile: String
   }
 
-  public init() throws {
+  package init() throws {
     self.directory = try TemporaryDirectory()
     let path = self.directory.path
     try runProgram(
@@ -28,7 +28,7 @@ public final class TestAuthority: Sendable {
   ///   - days: from now on; negative for a certificate that has expired.
   ///   - key: in OpenSSL's form, such as `rsa:1024`.
   ///   - isSelfSigned: has itself as its only authority.
-  public func issue(
+  package func issue(
     _ names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 2, key: String = "ec",
     isSelfSigned: Bool = false
   ) throws -> Server {

@@ -1,13 +1,13 @@
 extension [UInt8] {
   /// Base64 with the standard alphabet and padding (RFC 4648 section 4).
-  public var base64: String {
+  package var base64: String {
     var buffer = ByteBuffer(capacity: self.count / 3 * 4 + 8)
     self.withUnsafeBufferPointer { buffer.appendBase64($0) }
     return String(decoding: buffer.bytes, as: UTF8.self)
   }
 
   /// Base64 with the standard alphabet and padding (RFC 4648 section 4); nil for anything else.
-  public init?(base64 text: String) {
+  package init?(base64 text: String) {
     let digits = Array(text.utf8)
     guard digits.count.isMultiple(of: 4) else { return nil }
     let padding = digits.suffix(2).filter { $0 == UInt8(ascii: "=") }.count

@@ -1,6 +1,6 @@
 extension ByteBuffer {
   /// Base64 with the standard alphabet and padding (RFC 4648 section 4), without quotes.
-  public mutating func appendBase64(_ bytes: UnsafeBufferPointer<UInt8>) {
+  package mutating func appendBase64(_ bytes: UnsafeBufferPointer<UInt8>) {
     let count = (bytes.count + 2) / 3 * 4
     var out = self.reserve(count)
     let alphabet = base64Alphabet.utf8Start

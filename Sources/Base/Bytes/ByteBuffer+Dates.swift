@@ -3,7 +3,7 @@
 
 extension ByteBuffer {
   /// Digits of a second's fraction, which is also the unit of the value.
-  public enum SecondFraction: Sendable {
+  package enum SecondFraction: Sendable {
     case milliseconds, microseconds, nanoseconds
   }
 
@@ -11,7 +11,7 @@ extension ByteBuffer {
   /// digits, `-00001-12-31`, `+12026-02-17`.
   ///
   /// - Parameter days: days since 1970-01-01.
-  public mutating func appendDate(days: Int32) {
+  package mutating func appendDate(days: Int32) {
     let start = self.reserve(24)
     self.commit(writeDate(days: Int64(days), to: start) - start)
   }
@@ -19,7 +19,7 @@ extension ByteBuffer {
   /// The date in UTC.
   ///
   /// - Parameter milliseconds: since 1970-01-01T00:00:00Z; the time of day is dropped.
-  public mutating func appendDate(milliseconds: Int64) {
+  package mutating func appendDate(milliseconds: Int64) {
     let start = self.reserve(24)
     self.commit(writeDate(days: floorDivide(milliseconds, 86_400_000).quotient, to: start) - start)
   }
@@ -28,7 +28,7 @@ extension ByteBuffer {
   /// minus sign before a negative time.
   ///
   /// - Parameter value: since midnight, in the unit of `fraction`.
-  public mutating func appendTime(_ value: Int64, _ fraction: SecondFraction) {
+  package mutating func appendTime(_ value: Int64, _ fraction: SecondFraction) {
     let start = self.reserve(40)
     var out = start
     if value < 0 {
@@ -50,7 +50,7 @@ extension ByteBuffer {
   /// - Parameters:
   ///   - value: since 1970-01-01T00:00:00, in the unit of `fraction`.
   ///   - isLocal: true for a time in no zone, which has no `Z`.
-  public mutating func appendTimestamp(
+  package mutating func appendTimestamp(
     _ value: Int64, _ fraction: SecondFraction, isLocal: Bool = false
   ) {
     let start = self.reserve(48)

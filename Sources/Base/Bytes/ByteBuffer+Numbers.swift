@@ -3,7 +3,7 @@ internal import CShortestDecimal
 // Decimal text of numbers. Nothing here allocates but the growth of the buffer.
 
 extension ByteBuffer {
-  public mutating func append(_ value: Int64) {
+  package mutating func append(_ value: Int64) {
     let start = self.reserve(20)
     guard value < 0 else {
       self.commit(writeDigits(UInt64(value), to: start))
@@ -13,9 +13,9 @@ extension ByteBuffer {
     self.commit(1 + writeDigits(value.magnitude, to: start + 1))
   }
 
-  public mutating func append(_ value: Int32) { self.append(Int64(value)) }
+  package mutating func append(_ value: Int32) { self.append(Int64(value)) }
 
-  public mutating func append(_ value: UInt64) {
+  package mutating func append(_ value: UInt64) {
     self.commit(writeDigits(value, to: self.reserve(20)))
   }
 
@@ -23,7 +23,7 @@ extension ByteBuffer {
   /// `0.1`, `1e+20`, `-0.0`.
   ///
   /// - Parameter value: finite.
-  public mutating func append(_ value: Double) {
+  package mutating func append(_ value: Double) {
     precondition(value.isFinite, "no text for NaN and infinities")
     // Any decimal of at most 15 digits is the only one of that length near its double, so an exact
     // quotient by 100 is the shortest form. Amounts are of this kind.
@@ -44,7 +44,7 @@ extension ByteBuffer {
   /// Like the one for `Double`, with the shortest text that reads back as the same `Float`.
   ///
   /// - Parameter value: finite.
-  public mutating func append(_ value: Float) {
+  package mutating func append(_ value: Float) {
     precondition(value.isFinite, "no text for NaN and infinities")
     // Integers of at most 6 digits: FLT_DIG. Fractions would have to be divided in Float.
     if value.magnitude < 1e6, value.rounded(.towardZero) == value,
@@ -95,7 +95,7 @@ extension ByteBuffer {
   ///     one division per digit pair; beyond that the time grows with the square of the length,
   ///     which callers who read from strangers must limit (to the column's precision).
   ///   - scale: digits after the point, 0 or more; with 0 the point is left out.
-  public mutating func appendDecimal(unscaled: UnsafeBufferPointer<UInt8>, scale: Int) {
+  package mutating func appendDecimal(unscaled: UnsafeBufferPointer<UInt8>, scale: Int) {
     precondition(scale >= 0, "a scale of \(scale)")
     let isNegative = (unscaled.first ?? 0) >= 0x80
     // Digits of an n-byte magnitude: below n × 2.41 + 1.

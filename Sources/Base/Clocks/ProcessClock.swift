@@ -5,17 +5,17 @@ internal import Synchronization
 ///
 /// Everything that takes time is handed one, so that a rehearsal can skip the waits. Instants are those of
 /// `ContinuousClock`, later by what was skipped.
-public struct ProcessClock: Sendable {
+package struct ProcessClock: Sendable {
   /// Nobody skips anything without one.
   package let service: (any TimeService)?
 
   /// The machine's clocks.
-  public init() { self.service = nil }
+  package init() { self.service = nil }
 
   /// The clocks of `service`.
   package init(_ service: any TimeService) { self.service = service }
 
-  public var now: ContinuousClock.Instant {
+  package var now: ContinuousClock.Instant {
     guard let service else { return ContinuousClock.now }
     return ContinuousClock.now + service.skipped
   }
@@ -70,5 +70,5 @@ public struct ProcessClock: Sendable {
 }
 
 extension ProcessClock: Equatable {
-  public static func == (left: Self, right: Self) -> Bool { left.service === right.service }
+  package static func == (left: Self, right: Self) -> Bool { left.service === right.service }
 }

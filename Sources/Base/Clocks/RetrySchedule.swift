@@ -21,33 +21,33 @@ public struct RetrySchedule: Sendable, Equatable {
 /// The failures in a row of one thing that is tried again under a schedule.
 ///
 /// A value: time and chance are arguments.
-public struct Retries: Sendable {
-  public typealias Instant = ContinuousClock.Instant
+package struct Retries: Sendable {
+  package typealias Instant = ContinuousClock.Instant
 
-  public let schedule: RetrySchedule
+  package let schedule: RetrySchedule
   /// Pauses after the first failures, before those of the schedule.
   private let quickDelays: [Duration]
-  public private(set) var failures = 0
+  package private(set) var failures = 0
   /// When the first of them was.
   private var since: Instant?
 
   /// - Parameter quickDelays: for what is often over in a moment, and costs nobody anything.
-  public init(_ schedule: RetrySchedule, quickDelays: [Duration] = []) {
+  package init(_ schedule: RetrySchedule, quickDelays: [Duration] = []) {
     self.schedule = schedule
     self.quickDelays = quickDelays
   }
 
   /// It has worked, usefully.
-  public mutating func succeeded() {
+  package mutating func succeeded() {
     self.failures = 0
     self.since = nil
   }
 
   /// Time since the first of the failures in a row; zero without one.
-  public func elapsed(at now: Instant) -> Duration { self.since.map { now - $0 } ?? .zero }
+  package func elapsed(at now: Instant) -> Duration { self.since.map { now - $0 } ?? .zero }
 
   /// Time that passes for another reason does not count.
-  public mutating func excuse(_ duration: Duration) {
+  package mutating func excuse(_ duration: Duration) {
     self.since = self.since.map { $0 + duration }
   }
 
@@ -57,7 +57,7 @@ public struct Retries: Sendable {
   ///   - random: from 0 up to 1; a fifth of jitter either way keeps clients apart.
   /// - Returns: the pause before the next attempt; nil when it is time to give up. The last attempt
   ///   comes when the time is over, not before.
-  public mutating func failed(
+  package mutating func failed(
     at now: Instant, silence: Instant? = nil, minimum: Duration = .zero, random: Double
   ) -> Duration? {
     let since = self.since ?? silence ?? now
@@ -82,7 +82,7 @@ public struct Retries: Sendable {
   /// What to add to the last error after giving up; empty when there was but one attempt.
   ///
   /// - Parameter setting: the name of `giveUpAfter` to whoever reads the text.
-  public func verdict(at now: Instant, setting: String = "retry.give_up_after") -> String {
+  package func verdict(at now: Instant, setting: String = "retry.give_up_after") -> String {
     guard self.failures > 1 else { return "" }
     return "; gave up after \(self.failures) failed attempts in "
       + "\(self.elapsed(at: now).components.seconds) s (\(setting))"

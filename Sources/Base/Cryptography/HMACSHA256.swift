@@ -2,14 +2,14 @@ internal import COpenSSL
 
 /// HMAC with SHA-256 (RFC 2104, FIPS 198-1) under one key. Used by one thread at a time; prints
 /// without its key.
-public final class HMACSHA256 {
+package final class HMACSHA256 {
   private let context: OpaquePointer  // EVP_MAC_CTX *
   private let key: [UInt8]
 
   /// The size of a result.
-  public static let byteCount = 32
+  package static let byteCount = 32
 
-  public init(key: [UInt8]) {
+  package init(key: [UInt8]) {
     self.key = key
     // Every OpenSSL 3 provider has HMAC and SHA-256, the FIPS one included.
     guard let mac = EVP_MAC_fetch(nil, "HMAC", nil) else {
@@ -32,7 +32,7 @@ public final class HMACSHA256 {
   deinit { EVP_MAC_CTX_free(self.context) }
 
   /// Writes the code of a message, `byteCount` bytes.
-  public func authenticate(
+  package func authenticate(
     _ message: UnsafeBufferPointer<UInt8>, into output: UnsafeMutablePointer<UInt8>
   ) {
     var count = 0
@@ -45,6 +45,6 @@ public final class HMACSHA256 {
 }
 
 extension HMACSHA256: CustomStringConvertible, CustomReflectable {
-  public var description: String { "HMAC-SHA-256 (key redacted)" }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "HMAC-SHA-256 (key redacted)" }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -5,7 +5,7 @@ internal import COpenSSL
 ///
 /// Used from any thread: OpenSSL counts references to a key atomically, and signing does not change
 /// it.
-public final class RSASigningKey: @unchecked Sendable {
+package final class RSASigningKey: @unchecked Sendable {
   // Guard: immutable after `init`; every signature has a context of its own.
   private let key: OpaquePointer  // EVP_PKEY *
 
@@ -20,7 +20,7 @@ public final class RSASigningKey: @unchecked Sendable {
   ///
   /// - Parameter file: where the key comes from, for the commands in messages; nil when it is not
   ///   in a file.
-  public init(pem: [UInt8], file: String?) throws(SigningKeyError) {
+  package init(pem: [UInt8], file: String?) throws(SigningKeyError) {
     let block = try PEMBlock.privateKey(in: pem, file: file)
     guard let key = Self.read(block.bytes) else {
       throw SigningKeyError(
@@ -40,7 +40,7 @@ public final class RSASigningKey: @unchecked Sendable {
   deinit { EVP_PKEY_free(self.key) }
 
   /// The signature of a message, as long as the key's modulus.
-  public func sign(_ message: [UInt8]) -> [UInt8] {
+  package func sign(_ message: [UInt8]) -> [UInt8] {
     defer { ERR_clear_error() }
     guard let context = EVP_MD_CTX_new() else { preconditionFailure("OpenSSL: out of memory") }
     defer { EVP_MD_CTX_free(context) }
@@ -102,7 +102,7 @@ public final class RSASigningKey: @unchecked Sendable {
 }
 
 extension RSASigningKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  public var description: String { "RSA key (redacted)" }
-  public var debugDescription: String { self.description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "RSA key (redacted)" }
+  package var debugDescription: String { self.description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

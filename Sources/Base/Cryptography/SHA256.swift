@@ -1,10 +1,10 @@
 internal import COpenSSL
 
 /// SHA-256 (FIPS 180-4), computed as bytes come.
-public struct SHA256: ~Copyable {
+package struct SHA256: ~Copyable {
   private var context: DigestContext
 
-  public init() {
+  package init() {
     do {
       self.context = try DigestContext(EVP_sha256())
     } catch {
@@ -15,29 +15,29 @@ public struct SHA256: ~Copyable {
 
   private init(_ context: consuming DigestContext) { self.context = context }
 
-  public mutating func update(_ bytes: UnsafeRawBufferPointer) { self.context.update(bytes) }
+  package mutating func update(_ bytes: UnsafeRawBufferPointer) { self.context.update(bytes) }
 
-  public mutating func update(_ bytes: UnsafeBufferPointer<UInt8>) {
+  package mutating func update(_ bytes: UnsafeBufferPointer<UInt8>) {
     self.context.update(UnsafeRawBufferPointer(bytes))
   }
 
-  public mutating func update(_ bytes: [UInt8]) {
+  package mutating func update(_ bytes: [UInt8]) {
     bytes.withUnsafeBytes { self.context.update($0) }
   }
 
   /// A second computation that continues from here.
-  public borrowing func copy() -> SHA256 { SHA256(self.context.copy()) }
+  package borrowing func copy() -> SHA256 { SHA256(self.context.copy()) }
 
   /// The hash of the bytes so far; more may follow.
-  public borrowing func snapshot() -> HashValue { self.context.copy().finish() }
+  package borrowing func snapshot() -> HashValue { self.context.copy().finish() }
 
-  public static func hash(of bytes: [UInt8]) -> HashValue {
+  package static func hash(of bytes: [UInt8]) -> HashValue {
     var hash = SHA256()
     hash.update(bytes)
     return hash.snapshot()
   }
 
-  public static func hash(of bytes: UnsafeRawBufferPointer) -> HashValue {
+  package static func hash(of bytes: UnsafeRawBufferPointer) -> HashValue {
     var hash = SHA256()
     hash.update(bytes)
     return hash.snapshot()

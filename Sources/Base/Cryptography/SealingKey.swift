@@ -3,21 +3,21 @@ internal import COpenSSL
 
 /// A key that seals texts so that only its holders can read them, and nobody can change them unseen
 /// (AES-256-GCM, NIST SP 800-38D). Prints without its value.
-public struct SealingKey: Sendable, Equatable {
+package struct SealingKey: Sendable, Equatable {
   /// Names the key without telling it: 16 hexadecimal digits.
-  public let id: String
+  package let id: String
   private let bytes: [UInt8]
 
   /// The length of the key.
-  public static let byteCount = 32
+  package static let byteCount = 32
   /// 96 bits, the length that the mode is made for. Random ones are safe for 2^32 texts of a key.
   private static let nonceByteCount = 12
   private static let tagByteCount = 16
   /// What a sealed text has more than the text.
-  public static let overhead = Self.nonceByteCount + Self.tagByteCount
+  package static let overhead = Self.nonceByteCount + Self.tagByteCount
 
   /// - Returns: nil unless there are `byteCount` bytes.
-  public init?(_ bytes: [UInt8]) {
+  package init?(_ bytes: [UInt8]) {
     guard bytes.count == Self.byteCount else { return nil }
     self.bytes = bytes
     let named = Array("pubsub-etl key ID of AES-256-GCM\0".utf8) + bytes
@@ -26,7 +26,7 @@ public struct SealingKey: Sendable, Equatable {
 
   /// Takes 64 hexadecimal digits, or base64 with padding, as `openssl rand -hex 32` and
   /// `openssl rand -base64 32` print a key.
-  public init?(text: String) {
+  package init?(text: String) {
     let isHex = text.utf8.count == 2 * Self.byteCount
     guard let bytes = isHex ? [UInt8](hex: text.utf8) : [UInt8](base64: text) else { return nil }
     self.init(bytes)
@@ -37,7 +37,7 @@ public struct SealingKey: Sendable, Equatable {
   /// - Parameter context: what the text belongs to. It is not part of the result, and `open` must be
   ///   given the same.
   /// - Returns: nonce, ciphertext and tag.
-  public func seal(_ text: [UInt8], context: [UInt8]) -> [UInt8] {
+  package func seal(_ text: [UInt8], context: [UInt8]) -> [UInt8] {
     let cipher = GCMContext()
     return [UInt8](unsafeUninitializedCapacity: text.count + Self.overhead) { sealed, count in
       // The closure is called with room for at least one byte, so there is an address.
@@ -55,7 +55,7 @@ public struct SealingKey: Sendable, Equatable {
   }
 
   /// - Returns: nil for what this key has not sealed in this context.
-  public func open(_ sealed: [UInt8], context: [UInt8]) -> [UInt8]? {
+  package func open(_ sealed: [UInt8], context: [UInt8]) -> [UInt8]? {
     guard sealed.count >= Self.overhead else { return nil }
     let cipher = GCMContext()
     let body = sealed[Self.nonceByteCount..<sealed.count - Self.tagByteCount]
@@ -67,7 +67,7 @@ public struct SealingKey: Sendable, Equatable {
 }
 
 extension SealingKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  public var description: String { "key \(self.id)" }
-  public var debugDescription: String { self.description }
-  public var customMirror: Mirror { Mirror(self, children: ["id": self.id]) }
+  package var description: String { "key \(self.id)" }
+  package var debugDescription: String { self.description }
+  package var customMirror: Mirror { Mirror(self, children: ["id": self.id]) }
 }

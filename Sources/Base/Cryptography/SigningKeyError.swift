@@ -1,6 +1,6 @@
 /// A private key that cannot sign. Its text never holds a part of the key.
-public struct SigningKeyError: Error, Sendable, CustomStringConvertible {
-  public struct Code: Hashable, Sendable {
+package struct SigningKeyError: Error, Sendable, CustomStringConvertible {
+  package struct Code: Hashable, Sendable {
     private enum Value {
       case empty, tooLarge, notPEM, encrypted, notPrivate, otherFormat, otherAlgorithm, size
       case unreadable
@@ -8,29 +8,29 @@ public struct SigningKeyError: Error, Sendable, CustomStringConvertible {
     private var value: Value
     private init(_ value: Value) { self.value = value }
     /// Nothing but white space.
-    public static var empty: Self { Self(.empty) }
+    package static var empty: Self { Self(.empty) }
     /// More bytes than a key in PEM form can have.
-    public static var tooLarge: Self { Self(.tooLarge) }
+    package static var tooLarge: Self { Self(.tooLarge) }
     /// No line `-----BEGIN …-----`.
-    public static var notPEM: Self { Self(.notPEM) }
+    package static var notPEM: Self { Self(.notPEM) }
     /// Protected by a passphrase, which a program without a user cannot ask for.
-    public static var encrypted: Self { Self(.encrypted) }
+    package static var encrypted: Self { Self(.encrypted) }
     /// A certificate, a request for one, or a public key.
-    public static var notPrivate: Self { Self(.notPrivate) }
+    package static var notPrivate: Self { Self(.notPrivate) }
     /// A private key in a format other than PKCS#1 and PKCS#8.
-    public static var otherFormat: Self { Self(.otherFormat) }
+    package static var otherFormat: Self { Self(.otherFormat) }
     /// A private key for another algorithm than RSA.
-    public static var otherAlgorithm: Self { Self(.otherAlgorithm) }
+    package static var otherAlgorithm: Self { Self(.otherAlgorithm) }
     /// An RSA key with too few or too many bits.
-    public static var size: Self { Self(.size) }
+    package static var size: Self { Self(.size) }
     /// PEM of the right kind whose content OpenSSL cannot read.
-    public static var unreadable: Self { Self(.unreadable) }
+    package static var unreadable: Self { Self(.unreadable) }
   }
 
-  public var code: Code
+  package var code: Code
   /// What is wrong, to follow the name of the key, and what to do.
-  public var message: String
-  public var description: String { self.message }
+  package var message: String
+  package var description: String { self.message }
 
   init(_ code: Code, _ message: String) {
     (self.code, self.message) = (code, message)

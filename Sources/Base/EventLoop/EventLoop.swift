@@ -1,5 +1,5 @@
 import CSystem
-public import Clocks
+package import Clocks
 import Glibc
 
 /// One thread that waits for sockets, timers and work from other threads.
@@ -8,17 +8,17 @@ import Glibc
 /// thread, one after the other: state used only there needs no lock. None of it may block.
 /// The thread ends when the object is released; handlers and timers that refer back to the object
 /// are dropped by `stop`.
-public final class EventLoop: TaskExecutor {
+package final class EventLoop: TaskExecutor {
   /// The readiness of a socket. An error or hang-up of the peer counts as both.
-  public struct Readiness: OptionSet, Sendable {
-    public let rawValue: UInt8
-    public init(rawValue: UInt8) { self.rawValue = rawValue }
-    public static let readable = Readiness(rawValue: 1)
-    public static let writable = Readiness(rawValue: 2)
+  package struct Readiness: OptionSet, Sendable {
+    package let rawValue: UInt8
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+    package static let readable = Readiness(rawValue: 1)
+    package static let writable = Readiness(rawValue: 2)
   }
 
   /// Names a scheduled timer.
-  public struct TimerID: Hashable, Sendable {
+  package struct TimerID: Hashable, Sendable {
     fileprivate let value: UInt64
   }
 
@@ -28,7 +28,7 @@ public final class EventLoop: TaskExecutor {
   ///   - name: of the thread, for debuggers; at most 15 bytes are kept.
   ///   - clock: by which its timers go.
   /// - Throws: when the system has no descriptors or no thread left.
-  public init(name: String, clock: ProcessClock = ProcessClock()) throws(SystemCallError) {
+  package init(name: String, clock: ProcessClock = ProcessClock()) throws(SystemCallError) {
     Self.ignoreBrokenPipes()
     let core = try EventLoopCore(clock: clock)
     self.core = core
@@ -38,24 +38,24 @@ public final class EventLoop: TaskExecutor {
   deinit { self.core.post(.end) }
 
   /// The time that its timers go by.
-  public var clock: ProcessClock { self.core.clock }
+  package var clock: ProcessClock { self.core.clock }
 
   /// Makes a write to a closed socket an error of that call instead of the end of the process.
-  public static func ignoreBrokenPipes() { _ = Self.brokenPipesIgnored }
+  package static func ignoreBrokenPipes() { _ = Self.brokenPipesIgnored }
   private static let brokenPipesIgnored: Void = { signal(SIGPIPE, SIG_IGN) }()
 
   /// Whether the caller runs on the loop's thread.
-  public var isCurrent: Bool { self.core.isCurrent }
+  package var isCurrent: Bool { self.core.isCurrent }
 
   /// Runs `work` on the loop, after everything that was given before. From any thread.
-  public func execute(_ work: @escaping @Sendable () -> Void) { self.core.post(.work(work)) }
+  package func execute(_ work: @escaping @Sendable () -> Void) { self.core.post(.work(work)) }
 
-  public func enqueue(_ job: consuming ExecutorJob) {
+  package func enqueue(_ job: consuming ExecutorJob) {
     self.core.post(.job(UnownedJob(job), self.asUnownedTaskExecutor()))
   }
 
   /// Drops all handlers and timers. Work and jobs are still run, so that no task is left hanging.
-  public func stop() {
+  package func stop() {
     self.execute { [core] in core.dropAll() }
   }
 
@@ -63,28 +63,28 @@ public final class EventLoop: TaskExecutor {
 
   /// Calls `handler` whenever the socket is ready for what `interest` names, until `deregister`.
   /// An empty interest keeps the registration without waiting.
-  public func register(
+  package func register(
     _ descriptor: Int32, interest: Readiness, handler: @escaping (Readiness) -> Void
   ) throws(SystemCallError) {
     try self.core.register(descriptor, interest: interest, handler: handler)
   }
 
   /// Changes what the handler of `descriptor` waits for.
-  public func update(_ descriptor: Int32, interest: Readiness) throws(SystemCallError) {
+  package func update(_ descriptor: Int32, interest: Readiness) throws(SystemCallError) {
     try self.core.update(descriptor, interest: interest)
   }
 
   /// Ends the registration; to be called before the socket is closed.
-  public func deregister(_ descriptor: Int32) { self.core.deregister(descriptor) }
+  package func deregister(_ descriptor: Int32) { self.core.deregister(descriptor) }
 
   /// Runs `work` once, at or after `deadline`.
   @discardableResult
-  public func schedule(
+  package func schedule(
     at deadline: ContinuousClock.Instant, _ work: @escaping () -> Void
   ) -> TimerID {
     TimerID(value: self.core.schedule(at: deadline, work))
   }
 
   /// Cancels a timer; one that has run is ignored.
-  public func cancel(_ timer: TimerID) { self.core.cancel(timer.value) }
+  package func cancel(_ timer: TimerID) { self.core.cancel(timer.value) }
 }

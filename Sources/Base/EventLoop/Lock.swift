@@ -1,16 +1,16 @@
-public import Glibc
+package import Glibc
 
 /// A value guarded by a mutex, for short critical sections that never suspend.
 ///
 /// Built on `pthread_mutex_t`: the mutex of the Synchronization module is invisible to the thread
 /// sanitizer on Linux and makes it report races that do not exist.
-public final class Lock<State>: @unchecked Sendable {
+package final class Lock<State>: @unchecked Sendable {
   // Guard: `state` is touched only between lock and unlock of `mutex`, or in `deinit`.
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
   @usableFromInline var state: State
 
   @inlinable
-  public init(_ state: State) {
+  package init(_ state: State) {
     self.state = state
     self.mutex = .allocate(capacity: 1)
     self.mutex.initialize(to: pthread_mutex_t())
@@ -27,7 +27,7 @@ public final class Lock<State>: @unchecked Sendable {
   /// Runs `body` while no other thread is inside. Not recursive: calling it again from `body`
   /// deadlocks. Side effects such as resuming a continuation belong after it.
   @inlinable
-  public func withLock<Result: ~Copyable, Failure: Error>(
+  package func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     pthread_mutex_lock(self.mutex)

@@ -12,7 +12,7 @@ private let isPostponing = Atomic<Bool>(false)
 ///
 /// A process that watches its signals keeps its handlers, and nothing changes for it. The second signal
 /// ends the process in any case, with 128 and its number.
-public enum PostponedSignals {
+package enum PostponedSignals {
   private typealias Handler = @convention(c) (Int32) -> Void
 
   private static let handler: Handler = { number in
@@ -27,7 +27,7 @@ public enum PostponedSignals {
 
   /// Runs `body`; a signal that comes meanwhile ends the process after it. Calls may be nested or come from
   /// several tasks at once: the end of the last one lets the signal through.
-  public static func during<Result>(
+  package static func during<Result>(
     _ body: () async throws -> Result
   ) async rethrows -> Result {
     Self.depth.withLock { depth in

@@ -4,7 +4,7 @@ import Glibc
 ///
 /// The runtime opens them when a task first sleeps. When no descriptor is free at that time, it traps
 /// or never wakes the task.
-public enum RuntimeDescriptors {
+package enum RuntimeDescriptors {
   /// The runtime's are 4: an epoll instance, an eventfd and two timerfd. With the others a small pipeline
   /// runs to its end, so that no limit is found too low only after a login.
   private static let count = 32
@@ -15,13 +15,13 @@ public enum RuntimeDescriptors {
   /// anything asynchronous has begun.
   ///
   /// - Throws: `SystemCallError` when fewer than 32 descriptors are free.
-  public static func require() throws(SystemCallError) {
+  package static func require() throws(SystemCallError) {
     Self.raiseLimit()
     try Self.requireFree()
   }
 
   /// Opens the descriptors now, while there are some.
-  public static func open() async {
+  package static func open() async {
     // Long enough that the timer has not expired when the runtime sets it.
     try? await ContinuousClock().sleep(for: .milliseconds(5))
   }

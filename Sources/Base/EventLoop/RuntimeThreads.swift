@@ -4,7 +4,7 @@ import Glibc
 ///
 /// When the system refuses a thread to the pool behind the concurrency runtime, the pool tries again for
 /// ever: nothing runs, not even what would obey a signal or a time limit.
-public enum RuntimeThreads {
+package enum RuntimeThreads {
   /// A small pipeline has 12 at once on two processors; the pool may have one more for each other
   /// processor.
   private static var count: Int {
@@ -13,17 +13,17 @@ public enum RuntimeThreads {
 
   /// Whether the pool can look after its threads: it ends the process by a trap, after a moment, when
   /// it cannot read their state in `/proc`.
-  public static var canBeWatched: Bool { access("/proc/thread-self/stat", R_OK) == 0 }
+  package static var canBeWatched: Bool { access("/proc/thread-self/stat", R_OK) == 0 }
 
   /// The message for a system where the threads cannot be watched.
-  public static let unwatched =
+  package static let unwatched =
     "/proc is not mounted, and the Swift runtime needs it; mount it (mount -t proc proc /proc)"
 
   /// Starts and ends as many threads as a small run needs. To be called before anything asynchronous has
   /// begun.
   ///
   /// - Throws: `SystemCallError` when the limit of the user or of the control group is too low.
-  public static func require() throws(SystemCallError) {
+  package static func require() throws(SystemCallError) {
     let gate = Lock(())
     let argument = Unmanaged.passUnretained(gate).toOpaque()
     var threads: [pthread_t] = []

@@ -1,14 +1,14 @@
-public import Glibc
+internal import Glibc
 
 /// A call of the operating system that failed.
-public struct SystemCallError: Error, Sendable, CustomStringConvertible {
+package struct SystemCallError: Error, Sendable, CustomStringConvertible {
   /// The name of the function, as in its manual page.
-  public var call: String
+  package var call: String
   /// Its `errno`.
-  public var number: Int32
-  public var fileID: String, line: Int
+  package var number: Int32
+  package var fileID: String, line: Int
 
-  public init(
+  package init(
     _ call: String, _ number: Int32 = errno, fileID: String = #fileID, line: Int = #line
   ) {
     (self.call, self.number, self.fileID, self.line) = (call, number, fileID, line)
@@ -16,13 +16,13 @@ public struct SystemCallError: Error, Sendable, CustomStringConvertible {
 
   /// Whether the process or the system has run out of something that may be free again later:
   /// descriptors, threads, memory.
-  public var isExhaustion: Bool {
+  package var isExhaustion: Bool {
     [EMFILE, ENFILE, EAGAIN, ENOMEM, ENOSPC].contains(self.number)
   }
 
   /// The transient error of opening a file, for libraries that could not read it and do not report
   /// the cause.
-  public static func exhaustion(opening path: String) -> SystemCallError? {
+  package static func exhaustion(opening path: String) -> SystemCallError? {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file < 0 else {
       close(file)
@@ -32,7 +32,7 @@ public struct SystemCallError: Error, Sendable, CustomStringConvertible {
     return error.isExhaustion ? error : nil
   }
 
-  public var description: String {
+  package var description: String {
     let remedy =
       switch (self.call, self.number) {
       case (_, EMFILE): "; raise this user's limit of open files (ulimit -n) to at least 256"
@@ -46,7 +46,7 @@ public struct SystemCallError: Error, Sendable, CustomStringConvertible {
   }
 
   /// The system's sentence for an error number.
-  public static func text(of number: Int32) -> String {
+  package static func text(of number: Int32) -> String {
     var text = [CChar](repeating: 0, count: 256)
     // Glibc fills the buffer for every number, known or not (XSI strerror_r).
     guard strerror_r(number, &text, text.count) == 0 else { return "error \(number)" }

@@ -3,7 +3,7 @@ import Glibc
 
 /// Starting POSIX threads: for blocking calls and for loops that must not occupy a thread of the
 /// concurrency runtime.
-public enum Thread {
+package enum Thread {
   private final class Entry: Sendable {
     let name: String
     let body: @Sendable () -> Void
@@ -18,7 +18,7 @@ public enum Thread {
   /// own handling.
   /// - Parameter name: shown by debuggers, 15 bytes of it.
   /// - Throws: when the system has no thread left; `body` does not run then.
-  public static func detach(
+  package static func detach(
     name: String, _ body: @escaping @Sendable () -> Void
   ) throws(SystemCallError) {
     let entry = Unmanaged.passRetained(Entry(name: name, body: body))

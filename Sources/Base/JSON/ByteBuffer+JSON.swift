@@ -1,4 +1,4 @@
-public import Bytes
+package import Bytes
 
 // Appending JSON text (RFC 8259). Nothing here allocates but the growth of the buffer.
 
@@ -7,7 +7,7 @@ extension ByteBuffer {
   ///
   /// - Parameter utf8: valid UTF-8, which is not checked. Quote, reverse solidus and U+0000–U+001F
   ///   are escaped, in the short form where JSON has one; everything else goes out as it is.
-  public mutating func appendJSONString(_ utf8: UnsafeBufferPointer<UInt8>) {
+  package mutating func appendJSONString(_ utf8: UnsafeBufferPointer<UInt8>) {
     let quote = UInt8(ascii: "\"")
     let count = utf8.count
     let start = self.reserve(count + 10)
@@ -63,22 +63,22 @@ extension ByteBuffer {
     self.commit(count + 2)
   }
 
-  public mutating func appendJSONString(_ text: String) {
+  package mutating func appendJSONString(_ text: String) {
     var text = text
     text.withUTF8 { self.appendJSONString($0) }
   }
 
   /// The number, always with `.` or an exponent, or `null` for NaN and infinities, which JSON
   /// does not have.
-  public mutating func appendJSON(_ value: Double) {
+  package mutating func appendJSON(_ value: Double) {
     if value.isFinite { self.append(value) } else { self.append(utf8: "null") }
   }
 
-  public mutating func appendJSON(_ value: Float) {
+  package mutating func appendJSON(_ value: Float) {
     if value.isFinite { self.append(value) } else { self.append(utf8: "null") }
   }
 
-  public mutating func appendJSON(_ value: Bool) {
+  package mutating func appendJSON(_ value: Bool) {
     if value { self.append(utf8: "true") } else { self.append(utf8: "false") }
   }
 
@@ -145,7 +145,7 @@ extension ByteBuffer {
   /// Appends `{"months":1,"days":2,"milliseconds":3}`.
   ///
   /// - Parameter bytes: three little-endian numbers of four bytes each (Avro 1.12, "Duration").
-  public mutating func appendDuration(_ bytes: UnsafeBufferPointer<UInt8>) {
+  package mutating func appendDuration(_ bytes: UnsafeBufferPointer<UInt8>) {
     precondition(bytes.count == 12, "a duration of \(bytes.count) bytes")
     let raw = UnsafeRawBufferPointer(bytes)
     func part(_ offset: Int) -> UInt64 {

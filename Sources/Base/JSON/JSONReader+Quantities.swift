@@ -2,7 +2,7 @@ internal import Bytes
 
 extension JSONReader {
   /// A share from 0 to 1, as a number or as the text that a variable stands for.
-  public func fraction(_ name: String) -> Double? {
+  package func fraction(_ name: String) -> Double? {
     guard let value = self.any(name) else { return nil }
     let expectation = "a number from 0 to 1, such as 0.01"
     let text: String
@@ -22,7 +22,7 @@ extension JSONReader {
 
   /// A number of bytes: an integer, or a text of an integer and a unit (`"128MiB"`, `"64kB"`).
   /// Units: B, kB, MB, GB (powers of 1000), KiB, MiB, GiB (powers of 1024).
-  public func byteCount(
+  package func byteCount(
     _ name: String, in range: ClosedRange<Int> = 0 ... .max, required: Bool = false
   ) -> Int? {
     guard let value = self.any(name, required: required) else { return nil }
@@ -60,7 +60,7 @@ extension JSONReader {
 
   /// A length of time: a text of integers with units, `"15s"`, `"500ms"`, `"1h30m"`.
   /// Units: ms, s, m, h, d. A bare number has no unit and is refused, except 0.
-  public func duration(
+  package func duration(
     _ name: String, in range: ClosedRange<Duration> = .zero ... .seconds(366 * 86_400),
     required: Bool = false
   ) -> Duration? {
@@ -140,7 +140,7 @@ extension JSONReader {
   }
 
   /// Parses `"128MiB"`; nil when it is not a number of bytes or exceeds 63 bits.
-  public static func byteCount(_ text: String) -> Int? {
+  package static func byteCount(_ text: String) -> Int? {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     guard !digits.isEmpty, let number = Int(digits) else { return nil }
     let factor: Int
@@ -159,7 +159,7 @@ extension JSONReader {
   }
 
   /// Parses `"1h30m"`, `"500ms"`, `"0"`; larger units first, each once. Nil for anything else.
-  public static func duration(_ text: String) -> Duration? {
+  package static func duration(_ text: String) -> Duration? {
     if text == "0" { return .zero }
     let units: [(name: String, milliseconds: Int)] = [
       ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),

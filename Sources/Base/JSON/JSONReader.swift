@@ -15,20 +15,20 @@
 /// and so is a missing member that is required. `null` is never accepted. Where a number or boolean
 /// is expected, the text of a substituted string (`JSONValue.isSubstituted`) is too. Members named
 /// `//` are comments.
-public final class JSONReader {
+package final class JSONReader {
   /// JSON pointer of the object.
-  public let path: String
-  public let value: JSONValue
-  public let mistakes: JSONMistakes
+  package let path: String
+  package let value: JSONValue
+  package let mistakes: JSONMistakes
   /// What readers of members need beyond the document, such as the place of its file.
-  public let context: AnyObject?
+  package let context: AnyObject?
   private let members: [JSONMember]
   /// False when the value is not an object: one mistake is enough.
   private let isObject: Bool
   private var known: [String] = []
 
   /// - Parameter path: JSON pointer of `value` in its document.
-  public init(
+  package init(
     _ value: JSONValue, path: String = "", mistakes: JSONMistakes, context: AnyObject? = nil
   ) {
     self.value = value
@@ -46,7 +46,7 @@ public final class JSONReader {
   }
 
   /// Reports every member that was not read, with the known names.
-  public func finish() {
+  package func finish() {
     for member in self.members where member.name != "//" && !self.known.contains(member.name) {
       var message = "unknown key"
       let nearest = nearest(to: member.name, among: self.known)
@@ -60,14 +60,14 @@ public final class JSONReader {
   }
 
   /// Reports a mistake at a member, or at the object itself if the member is missing.
-  public func report(_ name: String, _ message: String) {
+  package func report(_ name: String, _ message: String) {
     let value = self.members.first { $0.name == name }?.value ?? self.value
     self.report((self.path(of: name), value), message)
   }
 
   /// Reports a mistake in an element of a list. Texts that came from outside of the document are
   /// left out of the message, because they may be secrets.
-  public func report(_ element: (path: String, value: JSONValue), _ message: String) {
+  package func report(_ element: (path: String, value: JSONValue), _ message: String) {
     self.mistakes.append(
       JSONMistake(
         path: element.path, position: element.value.position,
@@ -75,10 +75,10 @@ public final class JSONReader {
   }
 
   /// JSON pointer of a member.
-  public func path(of name: String) -> String { Self.path(self.path, name) }
+  package func path(of name: String) -> String { Self.path(self.path, name) }
 
   /// JSON pointer of a member of the object at `parent`.
-  public static func path(_ parent: String, _ name: String) -> String {
+  package static func path(_ parent: String, _ name: String) -> String {
     guard name.utf8.contains(where: { $0 == UInt8(ascii: "~") || $0 == UInt8(ascii: "/") }) else {
       return "\(parent)/\(name)"
     }
@@ -94,7 +94,7 @@ public final class JSONReader {
   }
 
   /// The member as it stands, of whatever kind.
-  public func any(_ name: String, required: Bool = false) -> JSONValue? {
+  package func any(_ name: String, required: Bool = false) -> JSONValue? {
     if !self.known.contains(name) { self.known.append(name) }
     if let member = self.members.first(where: { $0.name == name }) { return member.value }
     if required, self.isObject { self.report(name, "is required") }
@@ -102,7 +102,7 @@ public final class JSONReader {
   }
 
   /// True when the object has the member. Does not count as asking for it.
-  public func has(_ name: String) -> Bool { self.members.contains { $0.name == name } }
+  package func has(_ name: String) -> Bool { self.members.contains { $0.name == name } }
 
   func expected(_ name: String, _ what: String, found value: JSONValue) {
     self.report(name, "expected \(what), found \(value.kind)")
@@ -110,14 +110,14 @@ public final class JSONReader {
 }
 
 extension JSONReader {
-  public func string(_ name: String, required: Bool = false) -> String? {
+  package func string(_ name: String, required: Bool = false) -> String? {
     guard let value = self.any(name, required: required) else { return nil }
     if let text = value.string { return text }
     self.expected(name, "a string", found: value)
     return nil
   }
 
-  public func bool(_ name: String, required: Bool = false) -> Bool? {
+  package func bool(_ name: String, required: Bool = false) -> Bool? {
     guard let value = self.any(name, required: required) else { return nil }
     switch value.scalar.content {
     case .boolean(let flag): return flag
@@ -129,7 +129,7 @@ extension JSONReader {
   }
 
   /// An integer without fraction or exponent.
-  public func integer(
+  package func integer(
     _ name: String, in range: ClosedRange<Int> = .min ... .max, required: Bool = false
   ) -> Int? {
     guard let value = self.any(name, required: required) else { return nil }
@@ -160,7 +160,7 @@ extension JSONReader {
   /// One of a closed set of words.
   ///
   /// - Parameter others: what else is accepted there, for the message: `{"events": N}`.
-  public func choice<Choice: RawRepresentable<String> & CaseIterable>(
+  package func choice<Choice: RawRepresentable<String> & CaseIterable>(
     _ name: String, of type: Choice.Type = Choice.self, called noun: String = "value",
     others: [String] = [], required: Bool = false
   ) -> Choice? {
@@ -173,7 +173,7 @@ extension JSONReader {
   /// Reports that a word is none of the known: `unknown sink 'kafka'; known: files`.
   ///
   /// - Parameter page: the page that explains the known words.
-  public func reportUnknown(
+  package func reportUnknown(
     _ name: String, _ text: String, called noun: String = "value", known: [String],
     page: String? = nil
   ) {
@@ -186,14 +186,14 @@ extension JSONReader {
   }
 
   /// A nested object; its own reader reports into the same mistakes.
-  public func object(_ name: String, required: Bool = false) -> JSONReader? {
+  package func object(_ name: String, required: Bool = false) -> JSONReader? {
     guard let value = self.any(name, required: required) else { return nil }
     let reader = self.reader(of: value, at: self.path(of: name))
     return reader.isObject ? reader : nil
   }
 
   /// The elements of an array with their paths.
-  public func elements(
+  package func elements(
     _ name: String, required: Bool = false
   ) -> [(path: String, value: JSONValue)]? {
     guard let value = self.any(name, required: required) else { return nil }
@@ -206,17 +206,17 @@ extension JSONReader {
   }
 
   /// An array of objects: a reader for each; any other element is a mistake.
-  public func objects(_ name: String, required: Bool = false) -> [JSONReader]? {
+  package func objects(_ name: String, required: Bool = false) -> [JSONReader]? {
     self.elements(name, required: required)?.map { self.reader(of: $0.value, at: $0.path) }
   }
 
   /// A reader for an object inside this one.
-  public func reader(of value: JSONValue, at path: String) -> JSONReader {
+  package func reader(of value: JSONValue, at path: String) -> JSONReader {
     JSONReader(value, path: path, mistakes: self.mistakes, context: self.context)
   }
 
   /// An array of strings.
-  public func strings(_ name: String, required: Bool = false) -> [String]? {
+  package func strings(_ name: String, required: Bool = false) -> [String]? {
     self.elements(name, required: required)?.compactMap { element in
       if let text = element.value.string { return text }
       self.report(element, "expected a string, found \(element.value.kind)")
@@ -227,7 +227,7 @@ extension JSONReader {
 
 extension JSONValue {
   /// Word for messages.
-  public var kind: String {
+  package var kind: String {
     switch self.content {
     case .null: "null"
     case .boolean: "a boolean"

@@ -1,7 +1,7 @@
 /// A part of a JSON Schema (draft 7), which editors check pipeline files with.
 ///
 /// Objects are closed: a member that is not declared is a mistake. Members named `//` are comments.
-public struct JSONSchema: Sendable {
+package struct JSONSchema: Sendable {
   private var members: [JSONMember]
 
   /// Leaves out members that are nil.
@@ -9,45 +9,45 @@ public struct JSONSchema: Sendable {
     self.members = members.compactMap { name, value in value.map { JSONMember(name, $0) } }
   }
 
-  public var value: JSONValue { JSONValue(.object(self.members)) }
+  package var value: JSONValue { JSONValue(.object(self.members)) }
 
   /// A definition of the document.
-  public static func reference(_ definition: String) -> Self {
+  package static func reference(_ definition: String) -> Self {
     Self(["$ref": .string("#/definitions/\(definition)")])
   }
 
-  public static func text(pattern: String? = nil, minLength: Int? = nil) -> Self {
+  package static func text(pattern: String? = nil, minLength: Int? = nil) -> Self {
     Self([
       "type": "string", "pattern": pattern.map { .string($0) },
       "minLength": minLength.map { .integer($0) },
     ])
   }
 
-  public static func integer(from minimum: Int, through maximum: Int? = nil) -> Self {
+  package static func integer(from minimum: Int, through maximum: Int? = nil) -> Self {
     Self([
       "type": "integer", "minimum": .integer(minimum), "maximum": maximum.map { .integer($0) },
     ])
   }
 
-  public static func boolean() -> Self { Self(["type": "boolean"]) }
+  package static func boolean() -> Self { Self(["type": "boolean"]) }
 
   /// A string, a number, true or false.
-  public static func scalar() -> Self { Self(["type": ["string", "number", "boolean"]]) }
+  package static func scalar() -> Self { Self(["type": ["string", "number", "boolean"]]) }
 
-  public static func fraction() -> Self { Self(["type": "number", "minimum": 0, "maximum": 1]) }
+  package static func fraction() -> Self { Self(["type": "number", "minimum": 0, "maximum": 1]) }
 
-  public static func choice<Word: RawRepresentable<String> & CaseIterable>(
+  package static func choice<Word: RawRepresentable<String> & CaseIterable>(
     of type: Word.Type
   ) -> Self {
     Self(["type": "string", "enum": .array(type.allCases.map { .string($0.rawValue) })])
   }
 
   /// The one value that is accepted.
-  public static func constant(_ value: JSONValue) -> Self {
+  package static func constant(_ value: JSONValue) -> Self {
     Self(["type": value.string == nil ? "integer" : "string", "const": value])
   }
 
-  public static func list(
+  package static func list(
     of elements: Self, minCount: Int? = nil, maxCount: Int? = nil, isUnique: Bool = false
   ) -> Self {
     Self([
@@ -58,7 +58,7 @@ public struct JSONSchema: Sendable {
   }
 
   /// An object with members of any name.
-  public static func map(of values: Self, minCount: Int? = nil) -> Self {
+  package static func map(of values: Self, minCount: Int? = nil) -> Self {
     Self([
       "type": "object", "minProperties": minCount.map { .integer($0) },
       "additionalProperties": values.value,
@@ -66,7 +66,7 @@ public struct JSONSchema: Sendable {
   }
 
   /// The schema of an object with these keys.
-  public static func object(_ keys: [KeyDeclaration]) -> Self {
+  package static func object(_ keys: [KeyDeclaration]) -> Self {
     let required = keys.filter(\.isRequired).map { JSONValue.string($0.name) }
     let declared = keys.map { key in
       JSONMember(key.name, key.schema.described(key.description, key.fallback, key.example).value)
@@ -79,11 +79,11 @@ public struct JSONSchema: Sendable {
     ])
   }
 
-  public static func oneOf(_ alternatives: [Self]) -> Self {
+  package static func oneOf(_ alternatives: [Self]) -> Self {
     Self(["oneOf": .array(alternatives.map(\.value))])
   }
 
-  public func described(
+  package func described(
     _ description: String, _ fallback: JSONValue? = nil, _ example: JSONValue? = nil
   ) -> Self {
     var schema = Self(["description": .string(description)])
@@ -95,7 +95,7 @@ public struct JSONSchema: Sendable {
 
 extension JSONSchema {
   /// Definitions that the schemas of kinds of values refer to.
-  public static var valueDefinitions: [(name: String, schema: JSONSchema)] {
+  package static var valueDefinitions: [(name: String, schema: JSONSchema)] {
     [
       ("variable", .text(pattern: #"\$\{"#).described("A variable that provides the value.")),
       (

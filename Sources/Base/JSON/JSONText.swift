@@ -2,7 +2,7 @@
 /// of members, the form of numbers and escapes.
 ///
 /// The text has been parsed before; what it was parsed to has the places of its values.
-public struct JSONText {
+package struct JSONText {
   private let bytes: [UInt8]
   /// The offset of each line's first character.
   private let lineStarts: [Int]
@@ -13,7 +13,7 @@ public struct JSONText {
   /// - Parameters:
   ///   - bytes: what `document` was parsed from.
   ///   - document: has the positions that the parser gave it.
-  public init(_ bytes: [UInt8], parsedTo document: JSONValue) {
+  package init(_ bytes: [UInt8], parsedTo document: JSONValue) {
     self.bytes = bytes
     var lineStarts = [bytes.starts(with: Self.byteOrderMark) ? Self.byteOrderMark.count : 0]
     for (offset, byte) in bytes.enumerated() where byte == Self.newline {
@@ -33,7 +33,7 @@ public struct JSONText {
   /// The text with another document in it.
   ///
   /// Members and elements that are in both do not change by a byte.
-  public func replacing(_ old: JSONValue, with new: JSONValue) -> [UInt8] {
+  package func replacing(_ old: JSONValue, with new: JSONValue) -> [UInt8] {
     let start = self.offset(of: old.position)
     var result = Array(self.bytes[..<start])
     self.append(old, new, to: &result)

@@ -1,4 +1,4 @@
-public import Bytes
+package import Bytes
 
 extension JSONValue {
   public enum Format: Sendable {
@@ -13,7 +13,7 @@ extension JSONValue {
   }
 
   /// Appends the value as JSON text. Numbers go out as they were written.
-  public func write(to buffer: inout ByteBuffer, format: Format = .compact) {
+  package func write(to buffer: inout ByteBuffer, format: Format = .compact) {
     self.write(to: &buffer, format: format, level: 0)
   }
 

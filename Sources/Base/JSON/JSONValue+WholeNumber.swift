@@ -1,7 +1,7 @@
 extension JSONValue {
   /// The number as an integer, also one with a fraction of zeros or an exponent: `3.0`, `1e18`. Nil for
   /// other fractions and what 64 bits do not hold. Exact: no floating-point number is involved.
-  public var wholeNumber: Int64? {
+  package var wholeNumber: Int64? {
     guard case .number(let text) = self.content else { return nil }
     return Int64(text) ?? Self.wholeNumber(text)
   }

@@ -14,15 +14,15 @@
 ///   }
 /// }
 /// ```
-public struct Key<Object> {
-  public let declaration: KeyDeclaration
+package struct Key<Object> {
+  package let declaration: KeyDeclaration
   /// Reads the member into the object. False if a required one is missing or not usable.
   let read: (JSONReader, inout Object) -> Bool
 }
 
 /// An object of a configuration file. A new instance has the defaults; a property of a required key may
 /// have any value, since the object is not used without the key.
-public protocol KeyedObject {
+package protocol KeyedObject {
   init()
 
   static var keys: [Key<Self>] { get }
@@ -32,15 +32,15 @@ public protocol KeyedObject {
 }
 
 extension KeyedObject {
-  public mutating func check(_ reader: JSONReader) {}
+  package mutating func check(_ reader: JSONReader) {}
 
-  public static var declarations: [KeyDeclaration] { self.keys.map(\.declaration) }
+  package static var declarations: [KeyDeclaration] { self.keys.map(\.declaration) }
 }
 
 /// Everything that is known about a key, whatever the type of its values.
-public struct KeyDeclaration {
+package struct KeyDeclaration {
   /// Whether the value of a key is to be hidden from output and command lines.
-  public enum Secrecy: Sendable {
+  package enum Secrecy: Sendable {
     case open
     case secret
     /// An address that may contain a password.
@@ -49,9 +49,9 @@ public struct KeyDeclaration {
     case address
   }
 
-  public let name: String
-  public private(set) var isRequired: Bool
-  public let secrecy: Secrecy
+  package let name: String
+  package private(set) var isRequired: Bool
+  package let secrecy: Secrecy
   private let text: String
   private let kind: any DescribedKind
   /// Evaluated only for a schema, like those of the kind: reading a file needs none of them.
@@ -68,22 +68,22 @@ public struct KeyDeclaration {
   }
 
   /// With the range.
-  public var description: String { self.kind.range.map { "\(self.text) \($0)" } ?? self.text }
+  package var description: String { self.kind.range.map { "\(self.text) \($0)" } ?? self.text }
   /// The value that the program uses without the member; nil if that is not a value.
-  public var fallback: JSONValue? { self.makeFallback() }
+  package var fallback: JSONValue? { self.makeFallback() }
   /// Nil is a mistake of the declaration.
-  public var example: JSONValue? { self.ownExample ?? self.kind.makeExample(self.fallback) }
-  public var schema: JSONSchema { self.kind.schema() }
+  package var example: JSONValue? { self.ownExample ?? self.kind.makeExample(self.fallback) }
+  package var schema: JSONSchema { self.kind.schema() }
   /// The forms that an object in this place, or in a list in this place, can have.
-  public var objects: [[KeyDeclaration]] { self.kind.objects() }
+  package var objects: [[KeyDeclaration]] { self.kind.objects() }
 
   /// Reads the member from an object and reports mistakes.
-  public func check(_ reader: JSONReader) {
+  package func check(_ reader: JSONReader) {
     self.kind.check(reader, self.name, self.isRequired)
   }
 
   /// The key in an object that has no other.
-  public var alone: Self {
+  package var alone: Self {
     var key = self
     key.isRequired = true
     return key
@@ -94,7 +94,7 @@ extension Key where Object: KeyedObject {
   /// - Parameters:
   ///   - fallback: the value without the key, unless it is that of the property.
   ///   - example: if nil, one is made, if the kind of value permits it.
-  public static func key<Value>(
+  package static func key<Value>(
     _ name: String, _ property: WritableKeyPath<Object, Value>, _ kind: Kind<Value>,
     _ description: String, default fallback: JSONValue? = nil, example: JSONValue? = nil,
     secrecy: KeyDeclaration.Secrecy = .open
@@ -107,7 +107,7 @@ extension Key where Object: KeyedObject {
     ) { $0[keyPath: property] = $1 }
   }
 
-  public static func key<Value>(
+  package static func key<Value>(
     _ name: String, _ property: WritableKeyPath<Object, Value?>, _ kind: Kind<Value>,
     _ description: String, example: JSONValue? = nil, secrecy: KeyDeclaration.Secrecy = .open
   ) -> Self {
@@ -118,7 +118,7 @@ extension Key where Object: KeyedObject {
     ) { $0[keyPath: property] = $1 }
   }
 
-  public static func required<Value>(
+  package static func required<Value>(
     _ name: String, _ property: WritableKeyPath<Object, Value>, _ kind: Kind<Value>,
     _ description: String, example: JSONValue? = nil, secrecy: KeyDeclaration.Secrecy = .open
   ) -> Self {
@@ -131,7 +131,7 @@ extension Key where Object: KeyedObject {
   }
 
   /// A key that is read for its mistakes alone.
-  public static func noted<Value>(
+  package static func noted<Value>(
     _ name: String, _ kind: Kind<Value>, _ description: String, isRequired: Bool = false,
     default fallback: JSONValue? = nil, example: JSONValue? = nil,
     secrecy: KeyDeclaration.Secrecy = .open
@@ -146,12 +146,12 @@ extension Key where Object: KeyedObject {
   /// The key that names the kind of an object: one word, always the same.
   ///
   /// - Parameter noun: what it names, for the message about another word.
-  public static func type(_ word: String, called noun: String, _ description: String) -> Self {
+  package static func type(_ word: String, called noun: String, _ description: String) -> Self {
     .noted("type", .constant(word, called: noun), description, isRequired: true)
   }
 
   /// Keys of this object that the file has in an object of their own.
-  public static func group(_ name: String, _ keys: [Self], _ description: String) -> Self {
+  package static func group(_ name: String, _ keys: [Self], _ description: String) -> Self {
     let declared = keys.map(\.declaration)
     let kind = Kind<Void>(
       .object(declared), objects: [declared], example: { _ in .example(of: declared) },
@@ -185,13 +185,13 @@ extension JSONReader {
   ///
   /// - Parameter keys: all of the object's, and others that it has in this place.
   /// - Returns: nil if a required key is missing or not usable.
-  public func read<Object: KeyedObject>(_ keys: [Key<Object>] = Object.keys) -> Object? {
+  package func read<Object: KeyedObject>(_ keys: [Key<Object>] = Object.keys) -> Object? {
     let (object, isComplete) = self.readPart(keys)
     return isComplete ? object : nil
   }
 
   /// Reads what can be read of an object. It is complete if no required key is missing or not usable.
-  public func readPart<Object: KeyedObject>(
+  package func readPart<Object: KeyedObject>(
     _ keys: [Key<Object>]
   ) -> (object: Object, isComplete: Bool) {
     var object = Object()

@@ -1,11 +1,11 @@
 /// A kind of values in a configuration file: how they are read, written and described.
-public struct Kind<Value> {
+package struct Kind<Value> {
   let schema: () -> JSONSchema
   /// The range in a sentence, if the schema does not have it as numbers.
   private(set) var range: String?
   let objects: () -> [[KeyDeclaration]]
   let makeExample: (_ fallback: JSONValue?) -> JSONValue?
-  public let read: (_ reader: JSONReader, _ name: String, _ isRequired: Bool) -> Value?
+  package let read: (_ reader: JSONReader, _ name: String, _ isRequired: Bool) -> Value?
   /// Nil for a value that is not written out as a default.
   let write: (Value) -> JSONValue?
 
@@ -13,7 +13,7 @@ public struct Kind<Value> {
   ///   - objects: the forms that an object in this place can have.
   ///   - example: gets the default, which is not a telling example.
   ///   - read: reports what is wrong, and a missing member if it is required.
-  public init(
+  package init(
     _ schema: @autoclosure @escaping () -> JSONSchema,
     objects: @autoclosure @escaping () -> [[KeyDeclaration]] = [],
     example: @escaping (_ fallback: JSONValue?) -> JSONValue? = { _ in nil },
@@ -27,7 +27,7 @@ public struct Kind<Value> {
   /// The same kind, as a type of one's own.
   ///
   /// - Parameter convert: reports what is wrong with the value.
-  public func map<Other>(
+  package func map<Other>(
     write: @escaping (Other) -> JSONValue? = { _ in nil },
     to convert: @escaping (_ reader: JSONReader, _ name: String, Value) -> Other?
   ) -> Kind<Other> {
@@ -44,7 +44,7 @@ public struct Kind<Value> {
   /// The same kind, as a type of one's own.
   ///
   /// - Parameter convert: the description of what it throws is the mistake.
-  public func parsed<Other>(
+  package func parsed<Other>(
     write: @escaping (Other) -> JSONValue? = { _ in nil },
     _ convert: @escaping (Value) throws -> Other
   ) -> Kind<Other> {
@@ -61,7 +61,7 @@ public struct Kind<Value> {
   /// The values of the kind about which there is nothing to report.
   ///
   /// - Parameter mistake: what is wrong with a value; nil if nothing is.
-  public func checked(_ mistake: @escaping (Value) -> String?) -> Self {
+  package func checked(_ mistake: @escaping (Value) -> String?) -> Self {
     self.map(write: self.write) { reader, name, value in
       guard let message = mistake(value) else { return value }
       reader.report(name, message)
@@ -90,7 +90,7 @@ extension Kind {
   /// A text that stands for a value.
   ///
   /// - Parameter expectation: the message for a text that has no value.
-  public static func text(
+  package static func text(
     _ schema: JSONSchema = .text(minLength: 1), orElse expectation: String,
     _ convert: @escaping (String) -> Value?
   ) -> Self {
@@ -103,19 +103,19 @@ extension Kind {
 }
 
 extension Kind<String> {
-  public static func string(_ schema: JSONSchema = .text()) -> Self {
+  package static func string(_ schema: JSONSchema = .text()) -> Self {
     Self(schema, write: { .string($0) }, read: { $0.string($1, required: $2) })
   }
 
   /// A text that is not empty.
-  public static var text: Self {
+  package static var text: Self {
     Self.string(.text(minLength: 1)).checked { $0.isEmpty ? "must not be empty" : nil }
   }
 
   /// The name of something: one word, always the same.
   ///
   /// - Parameter noun: what it names, for the message about another one.
-  public static func constant(_ word: String, called noun: String) -> Self {
+  package static func constant(_ word: String, called noun: String) -> Self {
     Self(
       .constant(.string(word)), example: { _ in .string(word) }, write: { .string($0) },
       read: { reader, name, isRequired in
@@ -127,13 +127,13 @@ extension Kind<String> {
 }
 
 extension Kind<[String]> {
-  public static func strings(_ schema: JSONSchema) -> Self {
+  package static func strings(_ schema: JSONSchema) -> Self {
     Self(schema) { $0.strings($1, required: $2) }
   }
 }
 
 extension Kind<Bool> {
-  public static var bool: Self {
+  package static var bool: Self {
     Self(
       .boolean(), example: { .boolean($0?.boolean == false) }, write: { .boolean($0) },
       read: { $0.bool($1, required: $2) })
@@ -141,7 +141,7 @@ extension Kind<Bool> {
 }
 
 extension Kind<Int> {
-  public static func integer(in range: ClosedRange<Int>) -> Self {
+  package static func integer(in range: ClosedRange<Int>) -> Self {
     Self(
       .oneOf([
         .integer(
@@ -151,7 +151,7 @@ extension Kind<Int> {
   }
 
   /// A number of bytes: `"128MiB"`.
-  public static func byteCount(in range: ClosedRange<Int>) -> Self {
+  package static func byteCount(in range: ClosedRange<Int>) -> Self {
     var kind = Self(
       .oneOf([
         .integer(from: range.lowerBound, through: range.upperBound), .reference("byteCount"),
@@ -164,7 +164,7 @@ extension Kind<Int> {
 
 extension Kind<Duration> {
   /// A length of time: `"15s"`.
-  public static func duration(in range: ClosedRange<Duration>) -> Self {
+  package static func duration(in range: ClosedRange<Duration>) -> Self {
     var kind = Self(
       .reference("duration"), write: { .string(JSONReader.text(duration: $0)) },
       read: { $0.duration($1, in: range, required: $2) })
@@ -174,14 +174,14 @@ extension Kind<Duration> {
 }
 
 extension Kind<Double> {
-  public static var fraction: Self {
+  package static var fraction: Self {
     Self(.oneOf([.fraction(), .reference("variable")])) { reader, name, _ in reader.fraction(name) }
   }
 }
 
 extension Kind where Value: RawRepresentable<String> & CaseIterable {
   /// One of the words.
-  public static func choice(called noun: String = "value") -> Self {
+  package static func choice(called noun: String = "value") -> Self {
     Self(
       .choice(of: Value.self),
       example: { fallback in
@@ -192,7 +192,7 @@ extension Kind where Value: RawRepresentable<String> & CaseIterable {
 }
 
 extension Kind where Value: KeyedObject {
-  public static var object: Self {
+  package static var object: Self {
     Self(
       .object(Value.declarations), objects: [Value.declarations],
       example: { _ in .example(of: Value.declarations) },

@@ -1,17 +1,17 @@
 internal import DurableFiles
-public import JSON
+package import JSON
 internal import Pipeline
 
 /// Reads the dead letters in a pipeline's directory. Takes no lock and writes nothing, so it can be
 /// used during a run.
-public struct DeadLetterArchive {
+package struct DeadLetterArchive {
   private let directory: String
   private let pipeline: String
   /// The pipeline's org; letters of other orgs are skipped.
   private let org: String?
 
   /// - Parameter directory: absolute.
-  public init(directory: String, pipeline: String, org: String?) {
+  package init(directory: String, pipeline: String, org: String?) {
     self.directory = directory
     self.pipeline = pipeline
     self.org = org
@@ -25,7 +25,7 @@ public struct DeadLetterArchive {
   /// - Returns: the files that were changed.
   /// - Throws: `FileSinkError` (`.io`); whatever `body` throws.
   @discardableResult
-  public func visit(
+  package func visit(
     openFiles state: JSONValue?, _ body: (StoredDeadLetter) throws -> Void
   ) throws -> [DeadLetterCursor.DamagedFile] {
     let cursor = try self.cursor(openFiles: state)
@@ -34,7 +34,7 @@ public struct DeadLetterArchive {
   }
 
   /// The letters of `visit`, some at a time, for whoever works between them.
-  public func cursor(openFiles state: JSONValue?) throws -> DeadLetterCursor {
+  package func cursor(openFiles state: JSONValue?) throws -> DeadLetterCursor {
     var files: [DeadLetterCursor.File] = []
     var finished: Set<String> = []
     try ExportedFile.visit(.deadLetters, in: self.directory, pipeline: self.pipeline) { file in
@@ -59,7 +59,7 @@ public struct DeadLetterArchive {
   /// The finished files that are missing or have another size, although their letters were dropped.
   ///
   /// - Throws: `FileSinkError`.
-  public func droppedFiles() throws(FileSinkError) -> [LostLetters] {
+  package func droppedFiles() throws(FileSinkError) -> [LostLetters] {
     let ledger = try DeadLetterLedger(directory: self.directory, pipeline: self.pipeline)
     guard !ledger.lostFiles.isEmpty else { return [] }
     var dropped: [LostLetters] = []
@@ -121,21 +121,21 @@ public struct DeadLetterArchive {
 }
 
 /// Letters that cannot be read, because their file is missing or was changed.
-public struct LostLetters: Sendable, Equatable {
-  public struct Range: Sendable, Equatable {
-    public var topic: String
-    public var epoch: Int
-    public var ordinals: ClosedRange<Int64>
+package struct LostLetters: Sendable, Equatable {
+  package struct Range: Sendable, Equatable {
+    package var topic: String
+    package var epoch: Int
+    package var ordinals: ClosedRange<Int64>
   }
 
   /// The file's name in the manifest.
-  public var name: String
+  package var name: String
   /// The places of its events; nil for the manifest, with which all letters are lost.
-  public var range: Range?
+  package var range: Range?
   /// The number of letters that were neither retried nor dropped; 0 for the manifest.
-  public var count: Int64
+  package var count: Int64
   /// Letters of the topic in other files, which still wait; hexadecimal.
-  public var waitingReplayIDs: [String] = []
+  package var waitingReplayIDs: [String] = []
 
   init(_ file: ExportedFile, count: Int64) {
     self.name = file.name
@@ -149,7 +149,7 @@ public struct LostLetters: Sendable, Equatable {
 }
 
 /// Reads dead letters once, some at a time.
-public final class DeadLetterCursor {
+package final class DeadLetterCursor {
   struct File {
     /// The names that the file may have.
     var paths: [String]
@@ -159,18 +159,18 @@ public final class DeadLetterCursor {
   }
 
   /// A file whose content was changed.
-  public struct DamagedFile: Sendable, Equatable {
+  package struct DamagedFile: Sendable, Equatable {
     /// What was found, without a remedy.
-    public var fault: String
+    package var fault: String
     /// It does not have the size in the manifest, which `OutputCheck` reports.
-    public var hasOtherSize = false
+    package var hasOtherSize = false
     /// Nil for a file in progress.
     var exported: ExportedFile?
   }
 
   /// The files so far that could not be read, or not to their end. Their letters are not lent, or
   /// only those before the fault.
-  public private(set) var damaged: [DamagedFile] = []
+  package private(set) var damaged: [DamagedFile] = []
 
   private var files: ArraySlice<File>
   private var open: (file: File, path: String, lines: SegmentLines.Cursor)?
@@ -186,7 +186,7 @@ public final class DeadLetterCursor {
   ///
   /// - Returns: false after the last one.
   /// - Throws: as `DeadLetterArchive.visit`.
-  public func next(_ body: (StoredDeadLetter) throws -> Void) throws -> Bool {
+  package func next(_ body: (StoredDeadLetter) throws -> Void) throws -> Bool {
     do {
       if self.open == nil {
         guard let file = self.files.popFirst() else { return false }

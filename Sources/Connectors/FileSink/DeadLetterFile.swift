@@ -1,9 +1,9 @@
 internal import Bytes
-public import Clocks
-public import Cryptography
+package import Clocks
+package import Cryptography
 internal import DurableFiles
-public import JSON
-public import Pipeline
+package import JSON
+package import Pipeline
 
 /// Dead letters as zstd NDJSON files, by the same protocol as the files of a sink.
 ///
@@ -17,9 +17,9 @@ public import Pipeline
 ///
 /// A retry is part of the commit that has the letter's rows: the state names the letter until it is
 /// in the `DeadLetterLedger`.
-public final class DeadLetterFile: DeadLetterStore {
+package final class DeadLetterFile: DeadLetterStore {
   /// How much of the event a letter keeps.
-  public enum Payload: Sendable, Equatable {
+  package enum Payload: Sendable, Equatable {
     case full
     /// The payload, encrypted for the holders of the key.
     case sealed(SealingKey)
@@ -28,13 +28,13 @@ public final class DeadLetterFile: DeadLetterStore {
   }
 
   /// Letters taken since the start of the run.
-  public private(set) var count = 0
+  package private(set) var count = 0
 
   /// Losses of earlier letters that `recover` accepted, as text.
-  public private(set) var acceptedFaults: [String] = []
+  package private(set) var acceptedFaults: [String] = []
 
   /// Receives lost letters before they are noted as dropped. If it throws, they stay lost.
-  public var onDrop: ([LostLetters]) throws -> Void = { _ in }
+  package var onDrop: ([LostLetters]) throws -> Void = { _ in }
 
   private let store: SegmentStore
   private let directory: String
@@ -61,7 +61,7 @@ public final class DeadLetterFile: DeadLetterStore {
   ///   - pipeline: the pipeline's name, part of file names.
   ///   - org: ID of the org, kept in the manifest.
   ///   - acceptsMissing: continues without missing or changed letters (`--accept-missing`).
-  public convenience init(
+  package convenience init(
     directory: String, pipeline: String, org: String, payload: Payload = .full,
     acceptsMissing: Bool = false, clock: ProcessClock = ProcessClock()
   ) {
@@ -90,11 +90,11 @@ public final class DeadLetterFile: DeadLetterStore {
       finished: FinishedDirectory(directory, isGuarded: false, on: fileSystem), clock: clock)
   }
 
-  public var finishedFileCount: Int { self.store.finishedFileCount }
+  package var finishedFileCount: Int { self.store.finishedFileCount }
 
   /// Like `FileSink.recover`, except that earlier letters without a checkpoint are not an error:
   /// whether state was lost is decided by the sinks' manifests.
-  public func recover(from state: JSONValue?) throws {
+  package func recover(from state: JSONValue?) throws {
     let survey = try self.store.survey(
       from: state, whenMissing: state == nil ? nil : .fail, acceptsMissing: self.acceptsMissing)
     self.acceptedFaults = survey.acceptedFaults
@@ -115,7 +115,7 @@ public final class DeadLetterFile: DeadLetterStore {
 
   /// Reads the letters of earlier runs when it is called first, unless all were retried or dropped.
   /// If a file of letters was changed, all its letters are waiting, whatever is read later.
-  public func waiting() -> WaitingLetters {
+  package func waiting() -> WaitingLetters {
     if let known { return known }
     let waiting = (try? self.readWaiting()) ?? WaitingLetters()
     self.known = waiting
@@ -151,7 +151,7 @@ public final class DeadLetterFile: DeadLetterStore {
   }
 
   /// Notes that the open commit has the rows of letters that were read from the archive.
-  public func noteRetried(_ letters: [StoredDeadLetter]) {
+  package func noteRetried(_ letters: [StoredDeadLetter]) {
     self.retried += letters.map(DeadLetterLedger.Key.init)
     for letter in letters { self.known?.remove(letter.letter, at: Self.time(of: letter)) }
   }
@@ -165,7 +165,7 @@ public final class DeadLetterFile: DeadLetterStore {
     self.ledger = ledger
   }
 
-  public func append(_ letter: DeadLetter) throws {
+  package func append(_ letter: DeadLetter) throws {
     let now = self.clock.utcMilliseconds()
     let writer = try self.store.writer(
       for: SegmentKey(
@@ -184,7 +184,7 @@ public final class DeadLetterFile: DeadLetterStore {
     if self.store.isFull(writer) { try self.store.seal(writer) }
   }
 
-  public func flush(finish: Bool) throws -> JSONValue {
+  package func flush(finish: Bool) throws -> JSONValue {
     let state = try self.store.flush(finish: finish)
     self.state = state
     (self.announced, self.retried) = (self.retried, [])
@@ -193,7 +193,7 @@ public final class DeadLetterFile: DeadLetterStore {
     return JSONValue(.object(members + [JSONMember(DeadLetterLedger.Key.retriedMember, keys)]))
   }
 
-  public func committed() throws -> Bool {
+  package func committed() throws -> Bool {
     let hasFinished = try self.store.committed()
     guard !self.announced.isEmpty else { return hasFinished }
     try self.note(self.announced)
@@ -201,9 +201,9 @@ public final class DeadLetterFile: DeadLetterStore {
     return true
   }
 
-  public var isDue: Bool { self.store.isDue }
+  package var isDue: Bool { self.store.isDue }
 
-  public var pendingByteCount: Int { self.store.pendingByteCount }
+  package var pendingByteCount: Int { self.store.pendingByteCount }
 
   private func write(_ letter: DeadLetter, time: Int64) {
     var head: JSONValue = [

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import DurableFiles
 internal import Glibc
-public import JSON
+package import JSON
 internal import Pipeline
 
 /// The ledger of retried and dropped dead letters: `_ledger-<pipeline>.ndjson` next to their files,
@@ -9,19 +9,19 @@ internal import Pipeline
 /// `file` says that the letters of a lost file were dropped.
 ///
 /// Written with the pipeline's lock held, so one process writes at a time; read without it.
-public struct DeadLetterLedger: Sendable {
-  public enum Outcome: String, Sendable {
+package struct DeadLetterLedger: Sendable {
+  package enum Outcome: String, Sendable {
     case retried, dropped
   }
 
   /// Identifies a letter. The replay ID is part of it because, after a loss of state, an epoch and
   /// its ordinals may be used again for other events.
-  public struct Key: Hashable, Sendable {
-    public var id: StoredDeadLetter.ID
+  package struct Key: Hashable, Sendable {
+    package var id: StoredDeadLetter.ID
     /// Hexadecimal.
-    public var replayID: String
+    package var replayID: String
 
-    public init(_ letter: StoredDeadLetter) {
+    package init(_ letter: StoredDeadLetter) {
       self.id = letter.id
       self.replayID = letter.letter.replayID.hex
     }
@@ -32,20 +32,20 @@ public struct DeadLetterLedger: Sendable {
     }
   }
 
-  public private(set) var outcomes: [Key: Outcome] = [:]
+  package private(set) var outcomes: [Key: Outcome] = [:]
 
   /// The number of letters that were dropped with a lost file, by its name in the manifest. A file
   /// that is put back has its letters again.
   private(set) var lostFiles: [String: Int64] = [:]
 
-  public func count(_ outcome: Outcome) -> Int {
+  package func count(_ outcome: Outcome) -> Int {
     self.outcomes.values.reduce(0) { $0 + ($1 == outcome ? 1 : 0) }
   }
 
-  public subscript(letter: StoredDeadLetter) -> Outcome? { self.outcomes[Key(letter)] }
+  package subscript(letter: StoredDeadLetter) -> Outcome? { self.outcomes[Key(letter)] }
 
   /// Absolute.
-  public let path: String
+  package let path: String
   private let directory: String
   private let fileSystem: any FileSystem
 
@@ -59,7 +59,7 @@ public struct DeadLetterLedger: Sendable {
   ///   - state: the checkpoint's state of the dead letters, which may have retries that are not yet
   ///     in the ledger.
   /// - Throws: `FileSinkError`: `.inconsistent` for one that is too large, `.io`.
-  public init(
+  package init(
     directory: String, pipeline: String, state: JSONValue? = nil
   ) throws(FileSinkError) {
     try self.init(directory: directory, pipeline: pipeline, fileSystem: SystemFileSystem())
@@ -100,7 +100,7 @@ public struct DeadLetterLedger: Sendable {
   }
 
   /// Adds entries for letters; durable on return. Letters with an entry keep it.
-  public mutating func note(_ outcome: Outcome, _ keys: [Key]) throws(FileSinkError) {
+  package mutating func note(_ outcome: Outcome, _ keys: [Key]) throws(FileSinkError) {
     try self.note(outcome, keys, now: UTCTime.now())
   }
 

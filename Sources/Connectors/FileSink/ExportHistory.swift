@@ -3,31 +3,31 @@ internal import JSON
 /// The exports of earlier runs of this pipeline from this org, according to the manifest.
 ///
 /// If the checkpoint's position is behind it, the state was lost or an old copy was restored.
-public struct ExportHistory: Sendable, Equatable {
-  public struct Topic: Sendable, Equatable {
+package struct ExportHistory: Sendable, Equatable {
+  package struct Topic: Sendable, Equatable {
     /// The highest epoch; a run that starts again has to use a higher one.
-    public var epoch: Int
+    package var epoch: Int
     /// The last event of that epoch in a finished file.
-    public var lastOrdinal: Int64
+    package var lastOrdinal: Int64
     /// Its replay ID, hexadecimal.
-    public var lastReplayID: String
+    package var lastReplayID: String
   }
 
   /// By topic. Dates and entities have separate files, so the entry describes the file that began
   /// last.
-  public internal(set) var topics: [String: Topic] = [:]
+  package internal(set) var topics: [String: Topic] = [:]
 
   /// The exports of another pipeline here from the same org.
-  public struct Other: Sendable, Equatable {
-    public var pipeline: String
-    public var topic: String
+  package struct Other: Sendable, Equatable {
+    package var pipeline: String
+    package var topic: String
   }
 
   /// In the order of the manifest, each once.
-  public internal(set) var others: [Other] = []
+  package internal(set) var others: [Other] = []
 
   /// Another org whose events this pipeline exported here, if it has the newest files.
-  public internal(set) var otherOrg: String?
+  package internal(set) var otherOrg: String?
 
   /// The last pass over records, by the folder of the object.
   var passes: [String: Int] = [:]
@@ -35,7 +35,7 @@ public struct ExportHistory: Sendable, Equatable {
   /// The topics of finished files of events, by the folder of the object.
   var folders: [String: Set<String>] = [:]
 
-  public var isEmpty: Bool { self.topics.isEmpty }
+  package var isEmpty: Bool { self.topics.isEmpty }
 }
 
 /// Finds the newest file of each topic while the manifest is read.

@@ -3,8 +3,8 @@ internal import JSON
 internal import Pipeline
 
 /// A finished file as described by its line in the manifest.
-public struct ExportedFile: Sendable, Equatable {
-  public enum Kind: Sendable {
+package struct ExportedFile: Sendable, Equatable {
+  package enum Kind: Sendable {
     /// Number of events without the `redriven` ones.
     case records
     /// Events that came from the dead letters.
@@ -15,42 +15,42 @@ public struct ExportedFile: Sendable, Equatable {
   }
 
   /// Relative to the sink's directory.
-  public var name: String
-  public var org: String
-  public var topic: String
-  public var events: Int64
-  public var lines: Int64
+  package var name: String
+  package var org: String
+  package var topic: String
+  package var events: Int64
+  package var lines: Int64
   /// Compressed.
-  public var bytes: Int64
-  public var epoch: Int
-  public var firstOrdinal: Int64
-  public var lastOrdinal: Int64
+  package var bytes: Int64
+  package var epoch: Int
+  package var firstOrdinal: Int64
+  package var lastOrdinal: Int64
   /// Hexadecimal; empty for records that were read.
-  public var firstReplayID: String
-  public var lastReplayID: String
+  package var firstReplayID: String
+  package var lastReplayID: String
   /// Hexadecimal.
-  public var sha256: String?
+  package var sha256: String?
   /// The newest commit time in the file, `2026-02-17T04:03:15.000Z`; nil without change events.
-  public var lastCommitTimestamp: String?
+  package var lastCommitTimestamp: String?
 
   /// The stream's position after the last event; nil for dead letters and for files of versions
   /// that did not store it.
-  public var tail: Tail?
+  package var tail: Tail?
 
-  public struct Tail: Sendable, Equatable {
-    public struct Row: Sendable, Equatable {
-      public var eventID: String
+  package struct Tail: Sendable, Equatable {
+    package struct Row: Sendable, Equatable {
+      package var eventID: String
       /// Joined.
-      public var recordIDs: String
+      package var recordIDs: String
     }
 
     /// The ordinal of the last event.
-    public var ordinal: Int64
+    package var ordinal: Int64
     /// Hexadecimal replay ID of the last event before those with the last ID, and its ordinal.
-    public var after: String?
-    public var afterOrdinal: Int64?
+    package var after: String?
+    package var afterOrdinal: Int64?
     /// The events with the last ID that the writing run knew.
-    public var group: [Row]
+    package var group: [Row]
   }
 
   /// Numbers of events, lines and bytes that can be added up.
@@ -89,7 +89,7 @@ public struct ExportedFile: Sendable, Equatable {
   /// - Parameter directory: the directory of a sink or of the dead letters, absolute; without a
   ///   manifest, it has no files.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
-  public static func visit(
+  package static func visit(
     _ kind: Kind, in directory: String, pipeline: String, _ body: (ExportedFile) -> Void
   ) throws(FileSinkError) {
     let matcher = SegmentName.Matcher(

@@ -1,4 +1,4 @@
-public import JSON
+package import JSON
 internal import Pipeline
 
 /// The parts of a sink's state about passes, other than the progress of each.
@@ -32,7 +32,7 @@ extension FilePass {
   ///
   /// - Parameter entities: objects whose records have to be read.
   /// - Throws: `FileSinkError.inconsistent` for a damaged state.
-  public static func restarting(
+  package static func restarting(
     _ state: JSONValue, directory: String, entities: [String]
   ) throws(FileSinkError) -> JSONValue {
     var passes = try Self.passes(in: state, directory: directory)

@@ -1,24 +1,24 @@
 internal import Bytes
 internal import Clocks
-public import JSON
-public import Pipeline
+package import JSON
+package import Pipeline
 
 /// The progress of a pass over the records of an object, stored in the checkpoint together with the
 /// files of its rows.
-public struct FilePass: Sendable, Equatable {
-  public var entity: String
+package struct FilePass: Sendable, Equatable {
+  package var entity: String
   /// Counts the passes over the object, from 1.
-  public var number: Int
-  public var state: ReadPass.State
-  public var job: String?
-  public var locator: String?
-  public var row: Int
+  package var number: Int
+  package var state: ReadPass.State
+  package var job: String?
+  package var locator: String?
+  package var row: Int
   /// Records read, of all jobs of the pass.
-  public var rowCount: Int
-  public var total: Int?
+  package var rowCount: Int
+  package var total: Int?
   /// Records of the current job that have no line, because a value cannot be read or a stage refuses
   /// them.
-  public internal(set) var refusedCount = 0
+  package internal(set) var refusedCount = 0
   /// Counts the jobs of the pass, from 1; 0 before the first. If one is lost, all records are read
   /// again, into new files.
   var request: Int
@@ -27,10 +27,10 @@ public struct FilePass: Sendable, Equatable {
   var epoch: Int
   var nextOrdinal: Int64
   /// Milliseconds since 1970.
-  public var begunAt: Int64
-  public var requestedAt: Int64?
+  package var begunAt: Int64
+  package var requestedAt: Int64?
   /// The time when every record had arrived.
-  public var finishedAt: Int64?
+  package var finishedAt: Int64?
   /// The last earlier pass that was finished, which counts until this one is.
   private var earlier: Completion?
 
@@ -53,7 +53,7 @@ public struct FilePass: Sendable, Equatable {
   /// pass makes up for.
   ///
   /// - Parameter pass: the pass over the object; nil if there is none.
-  public static func missingRanges(of position: TopicPosition, since pass: FilePass?) -> Int {
+  package static func missingRanges(of position: TopicPosition, since pass: FilePass?) -> Int {
     min(position.holes, max(0, position.epoch - (pass?.completion?.epoch ?? 0)))
   }
 
@@ -62,10 +62,10 @@ public struct FilePass: Sendable, Equatable {
   private(set) var columns: Set<String> = []
   /// The columns of the object that lines of the pass lack, because the user may not see them or
   /// REST does not have them.
-  public private(set) var unread: Set<String> = []
+  package private(set) var unread: Set<String> = []
   /// The columns of later events that lines of the pass lack, with the time of the first such
   /// event here.
-  public private(set) var newer: [String: Int64] = [:]
+  package private(set) var newer: [String: Int64] = [:]
 
   /// - Parameters:
   ///   - batch: the batch that came with the pass.
@@ -100,7 +100,7 @@ public struct FilePass: Sendable, Equatable {
   }
 
   /// The columns of a layout that lines of the finished pass lack.
-  public func missing(of layout: RecordLayout) -> Set<String> {
+  package func missing(of layout: RecordLayout) -> Set<String> {
     guard self.finishedAt != nil, !self.columns.isEmpty else { return [] }
     return Self.names(layout).subtracting(self.columns)
   }
@@ -246,7 +246,7 @@ extension FilePass {
   ///   - state: the sink's state; earlier versions stored no passes.
   ///   - directory: the sink's current directory. Records read into another directory are not in
   ///     it.
-  public static func passes(
+  package static func passes(
     in state: JSONValue?, directory: String
   ) throws(FileSinkError) -> [String: FilePass] {
     guard let list = state?[Self.key]?.array, state?["directory"]?.string == directory else {

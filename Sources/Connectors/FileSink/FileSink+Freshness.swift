@@ -1,10 +1,10 @@
 internal import DurableFiles
 internal import JSON
-public import Pipeline
+package import Pipeline
 
 /// Keeps `_freshness.ndjson` up to date.
 extension FileSink: DescribedSink {
-  public func describe(
+  package func describe(
     _ positions: [String: TopicPosition], lacking letters: () -> WaitingLetters, isLast: Bool
   ) throws {
     let now = self.clock.monotonic()

@@ -1,23 +1,23 @@
 internal import Bytes
-public import Pipeline
+package import Pipeline
 
 /// Records that were read in addition to the stream go to separate files, by the same commit
 /// protocol. The progress of the pass is part of the state, so each of its rows exists once after a
 /// crash.
 extension FileSink: RecordReceiver {
-  public func takesReads(of layout: RecordLayout) -> Bool { true }
+  package func takesReads(of layout: RecordLayout) -> Bool { true }
 
-  public func pass(over entity: String) -> ReadPass? {
+  package func pass(over entity: String) -> ReadPass? {
     self.passes[entity]?.pass(self.instants)
   }
 
   /// Only a request of the user is known: files have nothing that a pass repairs.
-  public func needsPass(over entity: String, topic: String) -> Bool {
+  package func needsPass(over entity: String, topic: String) -> Bool {
     self.awaited.contains(entity)
   }
 
   /// Files of earlier passes may exist that the checkpoint does not know.
-  public func passNumber(over entity: String) -> Int {
+  package func passNumber(over entity: String) -> Int {
     max(
       self.passes[entity]?.number ?? 0,
       self.history.passes[SegmentName.sanitized(entity)] ?? 0)
@@ -25,7 +25,7 @@ extension FileSink: RecordReceiver {
 
   /// - Parameter pass: never nil, because records are read by condition or one by one only for
   ///   sinks with tables.
-  public func write(_ reads: RecordBatch, pass: ReadPass?) throws {
+  package func write(_ reads: RecordBatch, pass: ReadPass?) throws {
     guard let pass else { preconditionFailure("\(self.name) takes records of passes only") }
     var known: FilePass
     if let same = self.passes[pass.entity], same.number == pass.number {
@@ -69,7 +69,7 @@ extension FileSink: RecordReceiver {
     self.passes[pass.entity] = known
   }
 
-  public func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
+  package func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
     self.passes[entity]?.refusedCount += 1
   }
 

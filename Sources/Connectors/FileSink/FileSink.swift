@@ -1,8 +1,8 @@
 internal import Bytes
 internal import Clocks
 internal import DurableFiles
-public import JSON
-public import Pipeline
+package import JSON
+package import Pipeline
 
 /// Writes rows to zstd-compressed NDJSON files. Each event is in exactly one finished file, even
 /// after crashes.
@@ -13,11 +13,11 @@ public import Pipeline
 ///
 /// Used by one thread, like every `CheckpointedSink`. After an error, every call throws, because
 /// the run has to end and the next one recovers.
-public final class FileSink: BufferingSink {
-  public let configuration: FileSinkConfiguration
+package final class FileSink: BufferingSink {
+  package let configuration: FileSinkConfiguration
   /// The exports of earlier runs of this pipeline, according to the manifest; set by `survey`. A
   /// run that starts again uses higher epochs; a run whose position is behind has old state.
-  @exclusivity(unchecked) public private(set) var history = ExportHistory()
+  @exclusivity(unchecked) package private(set) var history = ExportHistory()
 
   let store: SegmentStore
   /// The last survey, until it has been recovered from.
@@ -39,12 +39,12 @@ public final class FileSink: BufferingSink {
   /// By topic.
   @exclusivity(unchecked) private var tails: [String: StreamTail] = [:]
   /// Lines of events in commits since the start.
-  @exclusivity(unchecked) public private(set) var committedRowCount: Int64 = 0
+  @exclusivity(unchecked) package private(set) var committedRowCount: Int64 = 0
   /// Lines including uncommitted ones, and as of the last flush.
   @exclusivity(unchecked) private var writtenRowCount: Int64 = 0
   @exclusivity(unchecked) private var flushedRowCount: Int64 = 0
   /// Lines of records that were read since the start.
-  @exclusivity(unchecked) public internal(set) var readRowCount: Int64 = 0
+  @exclusivity(unchecked) package internal(set) var readRowCount: Int64 = 0
   /// Reused.
   @exclusivity(unchecked) private var recordIDs: [UInt8] = []
   @exclusivity(unchecked) var lines = ByteBuffer(capacity: FileSink.lineBufferByteCount * 2)
@@ -52,7 +52,7 @@ public final class FileSink: BufferingSink {
   /// The number of buffered bytes at which lines are compressed.
   static let lineBufferByteCount = 1 << 16
 
-  public convenience init(_ configuration: FileSinkConfiguration) {
+  package convenience init(_ configuration: FileSinkConfiguration) {
     let permissions = configuration.permissions.map {
       FilePermissions(mode: $0.mode, groupID: $0.groupID)
     }
@@ -80,30 +80,30 @@ public final class FileSink: BufferingSink {
       clock: clock)
   }
 
-  public var name: String { self.configuration.name }
+  package var name: String { self.configuration.name }
 
   /// Receives each file that is finished.
-  public var onFinished: ((FinishedFile) -> Void)? {
+  package var onFinished: ((FinishedFile) -> Void)? {
     get { self.store.onFinished }
     set { self.store.onFinished = newValue }
   }
 
   /// Receives, once in a run, why `_freshness.ndjson` cannot be kept up to date.
-  @exclusivity(unchecked) public var onOutdatedFreshness: ((String) -> Void)?
+  @exclusivity(unchecked) package var onOutdatedFreshness: ((String) -> Void)?
 
   /// What the file system lacks, and what is done instead; nil before `survey`, or if it has all.
-  public var fileSystemShortcomings: String? { self.store.shortcomings }
+  package var fileSystemShortcomings: String? { self.store.shortcomings }
 
   /// Files finished since the start, including those finished by recovery.
-  public var finishedFileCount: Int { self.store.finishedFileCount }
+  package var finishedFileCount: Int { self.store.finishedFileCount }
   /// Compressed bytes of finished files.
-  public var finishedByteCount: Int { self.store.finishedByteCount }
+  package var finishedByteCount: Int { self.store.finishedByteCount }
   /// Compressed bytes of finished files and of files in progress.
-  public var writtenByteCount: Int {
+  package var writtenByteCount: Int {
     self.store.writers.values.reduce(self.store.finishedByteCount) { $0 + $1.byteCount }
   }
   /// Files in progress.
-  public var openFileCount: Int { self.store.openFileCount }
+  package var openFileCount: Int { self.store.openFileCount }
   /// Memory of the compressors of open files, in bytes.
   var memoryByteCount: Int { self.store.memoryByteCount }
 
@@ -112,7 +112,7 @@ public final class FileSink: BufferingSink {
   ///
   /// - Parameter state: that of the last `survey`, if there was one.
   /// - Throws: what `survey` throws; `FileSinkError.io`; `.inconsistent` for damaged files.
-  public func recover(from state: JSONValue?) throws {
+  package func recover(from state: JSONValue?) throws {
     let survey = try self.surveyed ?? self.survey(from: state)
     self.surveyed = nil
     try self.recover(survey)
@@ -124,7 +124,7 @@ public final class FileSink: BufferingSink {
   /// - Throws: `FileSinkError`: `.lostState` if `state` is nil and the manifest has files of this
   ///   pipeline and org, unless `acceptsReset`; `.lostOutput` for missing finished files, unless
   ///   `acceptsMissing`; `.unknownFile`, `.inconsistent`, `.locked`, `.io`.
-  public func survey(from state: JSONValue?) throws -> FileSurvey {
+  package func survey(from state: JSONValue?) throws -> FileSurvey {
     var survey = try self.store.survey(
       from: state, whenMissing: state == nil ? nil : self.configuration.whenMissing,
       acceptsMissing: self.configuration.acceptsMissing)
@@ -161,7 +161,7 @@ public final class FileSink: BufferingSink {
   ///
   /// - Parameter state: of a sink, or of dead letters.
   /// - Throws: `FileSinkError.inconsistent` for a state that no run stores.
-  public static func check(_ state: JSONValue?, directory: String) throws {
+  package static func check(_ state: JSONValue?, directory: String) throws {
     _ = try SegmentRecord.records(in: state, directory: directory)
     _ = try FilePass.passes(
       in: state, directory: state?["directory"]?.string ?? directory)
@@ -169,12 +169,12 @@ public final class FileSink: BufferingSink {
   }
 
   /// - Parameter survey: a survey of this sink.
-  public func recover(_ survey: FileSurvey) throws {
+  package func recover(_ survey: FileSurvey) throws {
     try self.store.recover(survey)
     try self.store.renewViews()
   }
 
-  public func write(_ batch: RecordBatch) throws {
+  package func write(_ batch: RecordBatch) throws {
     guard !batch.events.isEmpty else { return }
     // Layouts without rows for this sink are not described.
     let plainEncoder = batch.rowCount > 0 ? try self.encoder(for: batch.layout) : nil
@@ -237,7 +237,7 @@ public final class FileSink: BufferingSink {
       over: batch, count: batch.events.count, &self.recordIDs)
   }
 
-  public func flush(finish: Bool) throws -> JSONValue {
+  package func flush(finish: Bool) throws -> JSONValue {
     let state = try self.store.flush(finish: finish)
     self.flushedRowCount = self.writtenRowCount
     self.freshness.flushed(self.passes, awaited: self.awaited)
@@ -245,14 +245,14 @@ public final class FileSink: BufferingSink {
       to: FilePass.adding(self.passes, awaited: self.awaited, to: state))
   }
 
-  public func committed() throws -> Bool {
+  package func committed() throws -> Bool {
     self.committedRowCount = self.flushedRowCount
     return try self.store.committed()
   }
 
-  public var isDue: Bool { self.store.isDue }
+  package var isDue: Bool { self.store.isDue }
 
-  public var pendingByteCount: Int { self.store.pendingByteCount }
+  package var pendingByteCount: Int { self.store.pendingByteCount }
 
   /// Consecutive events of a batch in the same file.
   private func endRun(
@@ -323,12 +323,12 @@ public final class FileSink: BufferingSink {
 }
 
 /// A file with its final name and a line in the manifest.
-public struct FinishedFile: Sendable, Equatable {
+package struct FinishedFile: Sendable, Equatable {
   /// Relative to the sink's directory.
-  public var name: String
-  public var events: Int64
+  package var name: String
+  package var events: Int64
   /// Includes records that were read.
-  public var lines: Int64
+  package var lines: Int64
   /// Compressed.
-  public var byteCount: Int
+  package var byteCount: Int
 }

@@ -2,8 +2,8 @@ internal import DurableFiles
 internal import Pipeline
 
 /// Files cannot be written, or the directory and the checkpoint disagree.
-public struct FileSinkError: Error, Sendable, CustomStringConvertible {
-  public struct Code: Hashable, Sendable {
+package struct FileSinkError: Error, Sendable, CustomStringConvertible {
+  package struct Code: Hashable, Sendable {
     private enum Value {
       case io, unknownFile, inconsistent, lostState, lostOutput, otherDirectory, locked
       case unverifiable
@@ -12,28 +12,28 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
     private init(_ value: Value) { self.value = value }
 
     /// A system call failed. Exit code 74.
-    public static var io: Self { Self(.io) }
+    package static var io: Self { Self(.io) }
     /// A finished file of this pipeline is in neither the manifest nor the checkpoint. Exit code
     /// 65.
-    public static var unknownFile: Self { Self(.unknownFile) }
+    package static var unknownFile: Self { Self(.unknownFile) }
     /// A file or the manifest differs from its description in the checkpoint or manifest. Exit code
     /// 65.
-    public static var inconsistent: Self { Self(.inconsistent) }
+    package static var inconsistent: Self { Self(.inconsistent) }
     /// The manifest has files of this pipeline and org, but no checkpoint exists. Exit code 65.
-    public static var lostState: Self { Self(.lostState) }
+    package static var lostState: Self { Self(.lostState) }
     /// Finished files are missing or changed. Exit code 65.
-    public static var lostOutput: Self { Self(.lostOutput) }
+    package static var lostOutput: Self { Self(.lostOutput) }
     /// The directory is not the one of the last run, whose files it does not have. Exit code 65.
-    public static var otherDirectory: Self { Self(.otherDirectory) }
+    package static var otherDirectory: Self { Self(.otherDirectory) }
     /// Another run writes files of this pipeline in the directory. Exit code 75.
-    public static var locked: Self { Self(.locked) }
+    package static var locked: Self { Self(.locked) }
     /// Lines lack what a comparison needs. Exit code 78.
-    public static var unverifiable: Self { Self(.unverifiable) }
+    package static var unverifiable: Self { Self(.unverifiable) }
   }
 
-  public var code: Code
-  public var message: String
-  public var cause: (any Error)?
+  package var code: Code
+  package var message: String
+  package var cause: (any Error)?
 
   init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
     self.code = code
@@ -48,7 +48,7 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
   }
 
   /// The error of this module for one of the file system; nil for other errors.
-  public init?(telling error: any Error) {
+  package init?(telling error: any Error) {
     switch error {
     case let error as FileSinkError: self = error
     case let error as FileSystemError: self.init(error)
@@ -56,5 +56,5 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  public var description: String { self.message }
+  package var description: String { self.message }
 }

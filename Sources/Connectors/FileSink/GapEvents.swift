@@ -1,9 +1,9 @@
-public import JSON
+package import JSON
 internal import Pipeline
 
 /// Gap, overflow and wildcard events, by object: the files lack the values of their changes until a
 /// snapshot that begins later is complete. Part of the sink's state.
-public struct GapEvents: Sendable, Equatable {
+package struct GapEvents: Sendable, Equatable {
   private struct Count: Sendable, Equatable {
     /// Events from before the snapshot in progress.
     var covered = 0
@@ -34,7 +34,7 @@ public struct GapEvents: Sendable, Equatable {
 
   /// - Parameter state: the sink's state; earlier versions stored no counts.
   /// - Throws: `FileSinkError.inconsistent` for a damaged state.
-  public init(in state: JSONValue?) throws {
+  package init(in state: JSONValue?) throws {
     for member in state?[Self.key]?.members ?? [] {
       func number(_ key: String) throws -> Int {
         let number = member.value[key]?.integer ?? 0
@@ -53,7 +53,7 @@ public struct GapEvents: Sendable, Equatable {
   }
 
   /// The number of records, or of events that name none, of each object that has any.
-  public var byObject: [String: Int] { self.counts.mapValues(\.total) }
+  package var byObject: [String: Int] { self.counts.mapValues(\.total) }
 
   /// Counts an event. Gap events of a record no longer count once it is deleted, and so in no view of
   /// current records, or once an event has all its values.

@@ -1,5 +1,5 @@
 internal import DurableFiles
-public import JSON
+package import JSON
 internal import Pipeline
 
 /// Checks the newest finished files of a pipeline against the manifest.
@@ -227,18 +227,18 @@ struct OutputCheck {
 
 /// The result of `status` for a sink's newest finished files, or for dead letters; needs no lock and can be used during
 /// a run.
-public struct OutputState: Sendable, Equatable {
+package struct OutputState: Sendable, Equatable {
   /// What was lost, in words.
-  public var faults: [String] = []
+  package var faults: [String] = []
   /// The number of files checked, and of those missing.
-  public var fileCount = 0
-  public var missingCount = 0
+  package var fileCount = 0
+  package var missingCount = 0
   /// What to do about `faults`.
-  public var remedy = ""
+  package var remedy = ""
   /// The files are in another directory, where the last run wrote them.
-  public var isElsewhere = false
+  package var isElsewhere = false
 
-  public init(faults: [String] = [], fileCount: Int = 0, missingCount: Int = 0) {
+  package init(faults: [String] = [], fileCount: Int = 0, missingCount: Int = 0) {
     self.faults = faults
     self.fileCount = fileCount
     self.missingCount = missingCount
@@ -246,7 +246,7 @@ public struct OutputState: Sendable, Equatable {
 
   /// - Parameter state: the sink's state in the checkpoint.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
-  public static func read(
+  package static func read(
     directory: String, pipeline: String, whenMissing: FileSinkConfiguration.MissingPolicy,
     state: JSONValue?
   ) throws(FileSinkError) -> OutputState {
@@ -259,7 +259,7 @@ public struct OutputState: Sendable, Equatable {
   ///
   /// - Parameter state: the checkpoint's state of the dead letters.
   /// - Throws: as `read`.
-  public static func readDeadLetters(
+  package static func readDeadLetters(
     directory: String, pipeline: String, state: JSONValue?
   ) throws(FileSinkError) -> OutputState {
     try self.read(

@@ -3,16 +3,16 @@ internal import DurableFiles
 internal import Pipeline
 
 /// Every finished file of a pipeline in a directory, compared with its size and hash in the manifest.
-public struct OutputVerification: Sendable, Equatable {
+package struct OutputVerification: Sendable, Equatable {
   /// Files that match the manifest, and their bytes.
-  public var fileCount: Int64 = 0
-  public var byteCount: Int64 = 0
+  package var fileCount: Int64 = 0
+  package var byteCount: Int64 = 0
   /// Missing files.
-  public var missingCount: Int64 = 0
+  package var missingCount: Int64 = 0
   /// Files with a different size or content.
-  public var changedCount: Int64 = 0
+  package var changedCount: Int64 = 0
   /// The first missing and changed files, as text.
-  public var faults: [String] = []
+  package var faults: [String] = []
 
   private static let maxFaultCount = 20
 
@@ -20,7 +20,7 @@ public struct OutputVerification: Sendable, Equatable {
   ///
   /// - Parameter ignoringMissing: missing files are accepted, because readers remove files.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
-  public static func read(
+  package static func read(
     _ kinds: [ExportedFile.Kind], in directory: String, pipeline: String, ignoringMissing: Bool
   ) throws(FileSinkError) -> OutputVerification {
     var result = OutputVerification()

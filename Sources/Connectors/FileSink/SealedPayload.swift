@@ -1,17 +1,17 @@
 internal import Bytes
-public import Cryptography
+package import Cryptography
 internal import JSON
 internal import Pipeline
 
 /// A payload in a line of dead letters that only the holders of a key can read.
-public struct SealedPayload: Sendable, Equatable {
+package struct SealedPayload: Sendable, Equatable {
   /// Nonce, ciphertext and tag.
-  public var bytes: [UInt8]
+  package var bytes: [UInt8]
   /// The ID of the key that opens it.
-  public var keyID: String
+  package var keyID: String
 
   /// The size of the payload.
-  public var byteCount: Int { self.bytes.count - SealingKey.overhead }
+  package var byteCount: Int { self.bytes.count - SealingKey.overhead }
 
   init(_ letter: DeadLetter, key: SealingKey) {
     self.bytes = key.seal(letter.payload, context: Self.context(of: letter))
@@ -42,16 +42,16 @@ public struct SealedPayload: Sendable, Equatable {
 }
 
 /// A sealed payload cannot be opened.
-public struct SealedPayloadError: Error, Sendable, CustomStringConvertible {
+package struct SealedPayloadError: Error, Sendable, CustomStringConvertible {
   /// Names the key by its ID, and says what to do.
-  public let description: String
+  package let description: String
 }
 
 extension StoredDeadLetter {
   /// The letter with its payload in the clear; an unsealed letter is returned unchanged.
   ///
   /// - Parameter keys: the current key and older ones.
-  public func opened(with keys: [SealingKey]) throws(SealedPayloadError) -> StoredDeadLetter {
+  package func opened(with keys: [SealingKey]) throws(SealedPayloadError) -> StoredDeadLetter {
     guard let sealed = self.sealed else { return self }
     guard let key = keys.first(where: { $0.id == sealed.keyID }) else {
       let known = keys.map(\.id).joined(separator: ", ")

@@ -4,15 +4,15 @@ internal import JSON
 internal import Pipeline
 
 /// The state left by earlier runs, and the steps of recovery.
-public struct FileSurvey {
+package struct FileSurvey {
   /// The exports of earlier runs of the pipeline, according to the manifest.
-  public let history: ExportHistory
+  package let history: ExportHistory
   /// Steps that finish the files of the checkpoint.
   var steps: [SegmentLedger.Step] = []
   /// Relative paths of files in progress that the checkpoint does not know.
   var strays: [String] = []
   /// Accepted losses of earlier output, as text.
-  public internal(set) var acceptedFaults: [String] = []
+  package internal(set) var acceptedFaults: [String] = []
   /// Accepted losses of dead letters.
   var lostLetters: [LostLetters] = []
 

@@ -1,40 +1,40 @@
 internal import Bytes
-public import JSON
-public import Pipeline
+package import JSON
+package import Pipeline
 
 /// A dead letter as stored in its file.
-public struct StoredDeadLetter: Sendable, Equatable {
+package struct StoredDeadLetter: Sendable, Equatable {
   /// Identifies a letter within a pipeline: `OpportunityChangeEvent-e1-42`, topic, epoch and
   /// ordinal of the event. Stable, and printable whatever the topic's name.
-  public struct ID: Hashable, Sendable, CustomStringConvertible {
-    public var description: String
+  package struct ID: Hashable, Sendable, CustomStringConvertible {
+    package var description: String
 
-    public init(_ text: String) { self.description = text }
+    package init(_ text: String) { self.description = text }
 
-    public init(topic: String, epoch: Int, ordinal: Int64) {
+    package init(topic: String, epoch: Int, ordinal: Int64) {
       self.description = "\(SegmentName.topicPart(topic))-e\(epoch)-\(ordinal)"
     }
   }
 
-  public var id: ID
+  package var id: ID
   /// Whether the payload is present; the event cannot be restored without it.
-  public var hasPayload: Bool
+  package var hasPayload: Bool
   /// The letter that `DeadLetterFile` has taken; without its payload if that is sealed.
-  public var letter: DeadLetter
+  package var letter: DeadLetter
   /// The sealed payload, if it has to be opened first.
-  public var sealed: SealedPayload?
+  package var sealed: SealedPayload?
   /// When it was written, `2026-02-17T04:03:15.000Z`.
-  public var time: String
+  package var time: String
   /// The line as it is in the file.
-  public var json: JSONValue
+  package var json: JSONValue
 
   /// The size of the payload; nil if there is none.
-  public var payloadByteCount: Int? {
+  package var payloadByteCount: Int? {
     self.sealed?.byteCount ?? (self.hasPayload ? self.letter.payload.count : nil)
   }
 
   /// `undecodable`, `unprocessable` or `refused`.
-  public var kind: String { self.letter.kind }
+  package var kind: String { self.letter.kind }
 
   /// - Returns: nil for a line that `DeadLetterFile` does not write.
   init?(json: JSONValue) {

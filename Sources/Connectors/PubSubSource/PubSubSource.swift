@@ -1,16 +1,16 @@
 internal import Avro
 internal import Clocks
 internal import EventLoop
-public import GRPCCore
-public import Pipeline
-public import PubSubAPI
+package import GRPCCore
+package import Pipeline
+package import PubSubAPI
 
 /// The topics of one org as a `Source`: one stream per topic over one connection, and schemas by
 /// the schema ID in each event.
-public final class PubSubSource<Transport: ClientTransport>: Source {
-  public typealias Response = PubSubResponse
+package final class PubSubSource<Transport: ClientTransport>: Source {
+  package typealias Response = PubSubResponse
 
-  public let topics: [SourceTopic]
+  package let topics: [SourceTopic]
   private let options: PubSubSourceOptions
   private let clock: ProcessClock
   private let signals: SignalQueue<SourceSignal<PubSubResponse>>
@@ -26,7 +26,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   /// The text size of the schemas in `decoders`.
   @exclusivity(unchecked) private var decoderByteCount = 0
 
-  public init(
+  package init(
     topics: [SourceTopic], client: PubSubClient<Transport>, credentials: any CredentialsSource,
     options: PubSubSourceOptions
   ) {
@@ -58,7 +58,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   }
 
   /// Runs the streams. Run this alongside the runner, and cancel it afterwards.
-  public var background: @Sendable () async -> Void {
+  package var background: @Sendable () async -> Void {
     { [streams, managed, openings] in
       // Discards the results of tasks that have ended.
       await withDiscardingTaskGroup { group in
@@ -73,42 +73,42 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   }
 
   /// Asks the runner for a clean stop. Can be called from any thread.
-  public var interrupt: @Sendable () -> Void {
+  package var interrupt: @Sendable () -> Void {
     { [signals] in signals.post(.interrupted, isUrgent: true) }
   }
 
   /// Makes the runner look for other work. Can be called from any thread.
-  public var wake: @Sendable () -> Void {
+  package var wake: @Sendable () -> Void {
     { [signals] in signals.post(.woken) }
   }
 
-  public func next(
+  package func next(
     until deadline: ContinuousClock.Instant
   ) async -> SourceSignal<PubSubResponse>? {
     self.limitDecoders()
     return await self.signals.receive(until: deadline)
   }
 
-  public func interruption(until deadline: ContinuousClock.Instant) async -> Bool {
+  package func interruption(until deadline: ContinuousClock.Instant) async -> Bool {
     // Only interruptions are urgent.
     await self.signals.receive(until: deadline, urgentOnly: true) != nil
   }
 
-  public func stop() {
+  package func stop() {
     for stream in self.streams { stream.stop() }
   }
 
-  public func allow(_ count: Int, topic: Int) {
+  package func allow(_ count: Int, topic: Int) {
     if self.options.maxDelivered == nil { self.streams[topic].allow(count) }
   }
 
-  public func becameDurable(_ resume: ReplayID, topic: Int) {
+  package func becameDurable(_ resume: ReplayID, topic: Int) {
     self.managed?.becameDurable(resume)
   }
 
   /// Lets a managed subscription confirm the last position and closes its call, which takes a few
   /// seconds at most. Call this after the runner has ended and before `background` is cancelled.
-  public func finish() async {
+  package func finish() async {
     guard let managed = self.managed else { return }
     self.stop()
     managed.finish()
@@ -125,9 +125,9 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   private static var finishingTime: Duration { .seconds(15) }
 
   /// The progress of the managed subscription; nil without one.
-  public var managedProgress: ManagedProgress? { self.managed?.progress }
+  package var managedProgress: ManagedProgress? { self.managed?.progress }
 
-  public func reopen(topic: Int) { self.openingsSink.yield(topic) }
+  package func reopen(topic: Int) { self.openingsSink.yield(topic) }
 
   /// Called between responses. Drops all decoders if there are too many; those in use are
   /// recreated.
@@ -137,7 +137,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     self.decoderByteCount = 0
   }
 
-  public func layout(
+  package func layout(
     ofEvent index: Int, of response: PubSubResponse, topic: Int
   ) throws(UndecodableEvent) -> RecordLayout {
     let eventID = response.view.events[index].eventID
@@ -150,7 +150,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     return try self.decoder(response, index, topic).layout
   }
 
-  public func decode(
+  package func decode(
     event index: Int, of response: PubSubResponse, topic: Int, into batch: RecordBatch
   ) throws(UndecodableEvent) {
     let decoder = try self.decoder(response, index, topic)
@@ -169,7 +169,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     }
   }
 
-  public func rawEvent(_ index: Int, of response: PubSubResponse) -> RawEvent {
+  package func rawEvent(_ index: Int, of response: PubSubResponse) -> RawEvent {
     let event = response.view.events[index]
     let eventID = Array(response.view[event.eventID])
     let schemaID = Array(response.view[event.schemaID])
@@ -186,7 +186,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   /// The time after which the event goes to the dead letters instead.
   private static var renewalTime: Duration { .seconds(30) }
 
-  public func renewSchema(
+  package func renewSchema(
     ofEvent index: Int, of response: PubSubResponse, topic: Int,
     receivedAt: ContinuousClock.Instant
   ) async {

@@ -1,24 +1,24 @@
-public import Pipeline
-public import SalesforceREST
+package import Pipeline
+package import SalesforceREST
 
 /// Fields of an object that are wrong or missing in a copy.
-public struct BlindFields: Sendable, Equatable {
+package struct BlindFields: Sendable, Equatable {
   /// Formulas and roll-ups, which change without a change of the record.
-  public var calculated: [String] = []
+  package var calculated: [String] = []
   /// Fields in the event schema that the user may not see; `Parent.Child` for parts of compounds.
-  public var hidden: [String] = []
+  package var hidden: [String] = []
   /// Fields in the event schema that REST and Bulk do not have, whoever asks.
-  public var unreadable: [String] = []
+  package var unreadable: [String] = []
   /// Fields that are missing from the event schema, so that nothing would keep them up to date.
-  public var notCarried: [String] = []
+  package var notCarried: [String] = []
 
-  public init() {}
+  package init() {}
 
   /// Fields of every record that the copy stores in another form or not at all.
   private static let ownFields: Set<String> = ["Id", "IsDeleted", "SystemModstamp"]
 
   /// - Parameter layout: the layout of the object's events as decoded, before any stage.
-  public init(_ layout: RecordLayout, _ object: ObjectDescription) {
+  package init(_ layout: RecordLayout, _ object: ObjectDescription) {
     let plan = SnapshotPlan(layout, object)
     let access = FieldAccess.known(layout.fieldNames, in: object)
     for field in plan.unread {
@@ -38,7 +38,7 @@ public struct BlindFields: Sendable, Equatable {
     }
   }
 
-  public var isEmpty: Bool {
+  package var isEmpty: Bool {
     self.calculated.isEmpty && self.hidden.isEmpty && self.unreadable.isEmpty
       && self.notCarried.isEmpty
   }

@@ -1,8 +1,8 @@
 internal import Bytes
-public import SalesforceREST
+package import SalesforceREST
 
 /// The time through which an org's changes to an object are settled.
-public enum CoveredTime {
+package enum CoveredTime {
   /// Longer than the shortest period that the call accepts.
   private static let period: Int64 = 3 * 60 * 1000
   /// Longer than any transaction.
@@ -12,7 +12,7 @@ public enum CoveredTime {
   /// older change can still appear.
   ///
   /// - Parameter now: the org's clock, milliseconds since 1970.
-  public static func ask(
+  package static func ask(
     _ client: RESTClient, of object: String, now: Int64
   ) async throws -> Int64 {
     let text = try await client.latestDateCovered(

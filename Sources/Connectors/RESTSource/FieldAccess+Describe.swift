@@ -1,5 +1,5 @@
-public import Pipeline
-public import SalesforceREST
+package import Pipeline
+package import SalesforceREST
 
 extension FieldAccess {
   /// How the fields of an object can be read, by their dotted names in events.
@@ -7,7 +7,7 @@ extension FieldAccess {
   /// Describe leaves out fields that the user may not see, and fields that REST does not have. A
   /// part of a compound is of the second kind if another part can be seen, and so is a field whose
   /// parts REST has as separate fields (`EmailPreferences`, `EmailPreferencesAutoBcc`).
-  public static func known(
+  package static func known(
     _ fields: some Sequence<String>, in object: ObjectDescription
   ) -> [String: FieldAccess] {
     let described = Dictionary(
@@ -52,7 +52,7 @@ extension FieldAccess {
 
 extension RecordLayout {
   /// Dotted names of the fields whose values rows hold, with the parts of compounds.
-  public var fieldNames: [String] {
+  package var fieldNames: [String] {
     self.columns.lazy.filter { !$0.isMetadata }.flatMap { column -> [String] in
       let name = column.path.joined(separator: ".")
       switch column.content {

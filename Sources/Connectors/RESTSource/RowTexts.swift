@@ -1,5 +1,5 @@
 /// The values of a record from JSON.
-public struct RowTexts: RecordTexts {
+package struct RowTexts: RecordTexts {
   private let storage: Storage
   private let ends: [Int]
 
@@ -16,7 +16,7 @@ public struct RowTexts: RecordTexts {
     deinit { self.bytes.deallocate() }
   }
 
-  public init(_ values: some Sequence<String>) { self.init(utf8: values.map { Array($0.utf8) }) }
+  package init(_ values: some Sequence<String>) { self.init(utf8: values.map { Array($0.utf8) }) }
 
   init(utf8 values: [[UInt8]]) {
     self.storage = Storage(Array(values.joined()))
@@ -27,12 +27,12 @@ public struct RowTexts: RecordTexts {
     }
   }
 
-  public var count: Int { self.ends.count }
+  package var count: Int { self.ends.count }
 
   func withText<Value>(_ body: (UnsafeRawBufferPointer) -> Value) -> Value { body(self[0]) }
 
   /// Valid for the lifetime of the texts.
-  public subscript(_ index: Int) -> UnsafeRawBufferPointer {
+  package subscript(_ index: Int) -> UnsafeRawBufferPointer {
     let start = index == 0 ? 0 : self.ends[index - 1]
     return UnsafeRawBufferPointer(rebasing: self.storage.bytes[start..<self.ends[index]])
   }

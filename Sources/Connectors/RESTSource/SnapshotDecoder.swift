@@ -1,9 +1,9 @@
 internal import Bytes
-public import Pipeline
-public import SalesforceREST
+package import Pipeline
+package import SalesforceREST
 
 /// The values of one record in the order of `SnapshotPlan.fields`; empty for null.
-public protocol RecordTexts: ~Copyable {
+package protocol RecordTexts: ~Copyable {
   var count: Int { get }
   subscript(_ index: Int) -> UnsafeRawBufferPointer { get }
 }
@@ -14,24 +14,24 @@ extension CSVRow: RecordTexts {}
 ///
 /// A row is an image of the fields that were read: null for an empty field, and absent for a field
 /// that the plan does not read.
-public struct SnapshotDecoder {
+package struct SnapshotDecoder {
   /// The identity of a row.
-  public struct Identity {
+  package struct Identity {
     /// Index in the batch.
-    public var row: Int
+    package var row: Int
     /// In the batch's arena, 18 characters.
-    public var recordID: RecordBatch.Range
+    package var recordID: RecordBatch.Range
     /// `SystemModstamp`, milliseconds since 1970.
-    public var stamp: Int64
+    package var stamp: Int64
   }
 
-  public let plan: SnapshotPlan
+  package let plan: SnapshotPlan
   /// The latest plausible stamp, in milliseconds since 1970; nil if the org's clock is unknown.
   /// With a stamp in the future, later changes would count as older than the read.
-  public var latestStamp: Int64?
+  package var latestStamp: Int64?
   private let keyPrefix: [UInt8]
 
-  public init(_ plan: SnapshotPlan, latestStamp: Int64? = nil) {
+  package init(_ plan: SnapshotPlan, latestStamp: Int64? = nil) {
     self.plan = plan
     self.latestStamp = latestStamp
     self.keyPrefix = Array((plan.keyPrefix ?? "").utf8)
@@ -40,7 +40,7 @@ public struct SnapshotDecoder {
   /// Adds a row to the batch, without metadata except the record ID.
   ///
   /// After an error the batch has an additional row that must not be used.
-  public func decode(
+  package func decode(
     _ texts: borrowing some RecordTexts & ~Copyable, into batch: RecordBatch
   ) throws(SnapshotRowError) -> Identity {
     guard texts.count == self.plan.fields.count else {
@@ -145,15 +145,15 @@ public struct SnapshotDecoder {
 }
 
 /// A record from REST or Bulk that cannot become a row. Names the field, never its value.
-public struct SnapshotRowError: Error, Sendable, Equatable, CustomStringConvertible {
+package struct SnapshotRowError: Error, Sendable, Equatable, CustomStringConvertible {
   /// Nil if the row as a whole is wrong.
-  public var field: String?
-  public var reason: String
+  package var field: String?
+  package var reason: String
 
   init(field: String?, _ reason: String) {
     self.field = field
     self.reason = reason
   }
 
-  public var description: String { self.field.map { "\($0): \(self.reason)" } ?? self.reason }
+  package var description: String { self.field.map { "\($0): \(self.reason)" } ?? self.reason }
 }

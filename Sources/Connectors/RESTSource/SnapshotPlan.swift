@@ -1,5 +1,5 @@
-public import Pipeline
-public import SalesforceREST
+package import Pipeline
+package import SalesforceREST
 
 /// Which fields of an object fill which cells of its event rows: the fields that are in both the
 /// event schema and the describe result.
@@ -7,7 +7,7 @@ public import SalesforceREST
 /// Names follow ChangeEvents.md#compound-fields: `BillingAddress.City` is `BillingCity`,
 /// `Name.FirstName` is `FirstName`, `Loc__c.Latitude` is `Loc__Latitude__s`. Fields that the event
 /// schema lacks are not read, because no event would keep them up to date.
-public struct SnapshotPlan: Sendable, Equatable {
+package struct SnapshotPlan: Sendable, Equatable {
   /// The destination of a field's text.
   struct Step: Sendable, Equatable {
     /// Index in `fields`.
@@ -30,8 +30,8 @@ public struct SnapshotPlan: Sendable, Equatable {
   }
 
   /// A field of the schema that is not read, and why.
-  public struct Unread: Sendable, Equatable {
-    public enum Reason: Sendable, Equatable {
+  package struct Unread: Sendable, Equatable {
+    package enum Reason: Sendable, Equatable {
       /// The user may not see it, or it no longer exists.
       case notDescribed
       /// No field of REST fits the schema's type.
@@ -39,20 +39,20 @@ public struct SnapshotPlan: Sendable, Equatable {
     }
 
     /// `Parent.Child` for a part of a compound.
-    public var name: String
-    public var reason: Reason
+    package var name: String
+    package var reason: Reason
   }
 
   /// API name of the object.
-  public let object: String
+  package let object: String
   /// The first characters of the records' IDs; nil if unknown.
   let keyPrefix: String?
   /// The fields to select, in this order: `Id`, `SystemModstamp`, then the fields of the schema.
-  public let fields: [String]
-  public let unread: [Unread]
+  package let fields: [String]
+  package let unread: [Unread]
   /// A field is another kind of date or time than the schema says: its type has changed, and the
   /// schema kept its ID (EventSchemas.md#schema-id).
-  public let isOfOutdatedSchema: Bool
+  package let isOfOutdatedSchema: Bool
   let steps: [Step]
   let compounds: [Compound]
 
@@ -62,7 +62,7 @@ public struct SnapshotPlan: Sendable, Equatable {
   /// - Parameters:
   ///   - layout: the layout of the object's events as decoded, before any stage.
   ///   - isRead: whether to read a column of the layout; nil reads all.
-  public init(
+  package init(
     _ layout: RecordLayout, _ object: ObjectDescription, isRead: ((Column) -> Bool)? = nil
   ) {
     var builder = Builder(object)

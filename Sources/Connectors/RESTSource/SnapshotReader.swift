@@ -1,32 +1,32 @@
-public import Clocks
+package import Clocks
 internal import EventLoop
-public import Pipeline
-public import SalesforceREST
+package import Pipeline
+package import SalesforceREST
 
 /// Reads all records of objects with Bulk API 2.0, or by pages if Bulk refuses, as rows of their
 /// events' layout.
 ///
 /// Driven by one thread; reads in `background`, at most a few batches ahead.
-public final class SnapshotReader: RecordReader {
-  public struct Options: Sendable {
+package final class SnapshotReader: RecordReader {
+  package struct Options: Sendable {
     /// The number of objects read at a time.
-    public var concurrency = 2
+    package var concurrency = 2
     /// The share of the org's daily API requests that requests for records by ID leave to others.
-    public var reserve = 0.2
+    package var reserve = 0.2
     /// The maximum number of calls for records by ID per day; nil means 5 % of the org's daily API
     /// requests.
-    public var maxRepairCalls: Int?
+    package var maxRepairCalls: Int?
     /// The number of such calls that earlier runs have made in the last day.
-    public var repairCallsMade = 0
+    package var repairCallsMade = 0
     /// The retries of temporary failures; they start again when records arrive.
-    public var retry = RetrySchedule()
+    package var retry = RetrySchedule()
     /// How long a Bulk job may show no progress. Salesforce begins a part of a job again after 20
     /// minutes at the latest, which counts as progress.
-    public var jobPatience = Duration.seconds(2 * 3600)
+    package var jobPatience = Duration.seconds(2 * 3600)
     /// The time between two signals while waiting for a job.
-    public var waitReports = Duration.seconds(300)
+    package var waitReports = Duration.seconds(300)
 
-    public init() {}
+    package init() {}
   }
 
   private enum Request: Sendable {
@@ -40,7 +40,7 @@ public final class SnapshotReader: RecordReader {
     }
   }
 
-  public let objects: [ReadObject]
+  package let objects: [ReadObject]
   private let signals: SignalQueue<SnapshotDelivery>
   private let batches = BatchPool()
   private let client: RESTClient
@@ -50,7 +50,7 @@ public final class SnapshotReader: RecordReader {
   private let wake: @Sendable () -> Void
 
   /// - Parameter wake: called from any thread when `next` has something.
-  public init(
+  package init(
     _ objects: [ReadObject], client: RESTClient, options: Options = Options(),
     wake: @escaping @Sendable () -> Void
   ) {
@@ -62,20 +62,20 @@ public final class SnapshotReader: RecordReader {
     (self.begun, self.begunSink) = AsyncStream.makeStream()
   }
 
-  public func begin(object: Int, _ pass: ReadPass) {
+  package func begin(object: Int, _ pass: ReadPass) {
     self.begunSink.yield(.pass(object: object, pass))
   }
 
-  public func read(object: Int, ids: [String], store: Int) {
+  package func read(object: Int, ids: [String], store: Int) {
     self.begunSink.yield(.records(object: object, ids: ids, store: store))
   }
 
-  public func next() -> ReadSignal? { self.signals.poll()?.signal }
+  package func next() -> ReadSignal? { self.signals.poll()?.signal }
 
-  public func recycle(_ batch: RecordBatch) { self.batches.giveBack(batch) }
+  package func recycle(_ batch: RecordBatch) { self.batches.giveBack(batch) }
 
   /// Reads the records. Run this alongside the runner, and cancel it afterwards.
-  public var background: @Sendable () async -> Void {
+  package var background: @Sendable () async -> Void {
     { [begun, objects, client, options, batches, signals, wake] in
       let allowance = RepairAllowance(options, from: client.clock.now)
       await withDiscardingTaskGroup { group in

@@ -3,9 +3,9 @@
 /// At most two pieces wait; while they do, the transfer pauses, so that the server sends no more
 /// than fits into the buffers of the connection. When the object goes, the transfer and its thread
 /// end within a second.
-public final class HTTPBodyStream: Sendable {
+package final class HTTPBodyStream: Sendable {
   /// Status and headers; its body is empty.
-  public let response: HTTPResponse
+  package let response: HTTPResponse
   private let queue: BodyQueue
   private let transfer: CurlTransfer
 
@@ -25,7 +25,7 @@ public final class HTTPBodyStream: Sendable {
   /// Throws `HTTPError` when the body is cut short or stalls, after what was received before, and
   /// again when called again. Throws `CancellationError` when the task is cancelled, which ends
   /// the transfer.
-  public func next() async throws -> [UInt8]? {
+  package func next() async throws -> [UInt8]? {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { self.queue.next($0) }
     } onCancel: {

@@ -6,30 +6,30 @@ internal import EventLoop
 /// Each request has a thread and a curl handle of its own, so any number may run at once and none
 /// holds a thread of Swift's pool. Redirects are not followed (a 3xx is an answer), so a secret
 /// goes to the host it was meant for only. Plain requests, which go to loopback, use no proxy.
-public final class HTTPClient: Sendable {
-  public struct Configuration: Sendable {
+package final class HTTPClient: Sendable {
+  package struct Configuration: Sendable {
     /// PEM file of the only certificates to trust; nil for those of the system.
-    public var caFile: String?
+    package var caFile: String?
     /// Shown to a server that asks for it.
-    public var certificate: Certificate?
-    public var proxy = Proxy.environment
-    public var connectTimeout: Duration
+    package var certificate: Certificate?
+    package var proxy = Proxy.environment
+    package var connectTimeout: Duration
     /// For the whole request of `send`.
-    public var timeout: Duration
+    package var timeout: Duration
     /// For `stream`: how long the server may send less than `minBytesPerSecond`. Time in which the
     /// caller does not take what was received does not count.
-    public var stallTimeout: Duration
+    package var stallTimeout: Duration
     /// What a server sends at least that has not stalled. No line is so slow.
-    public var minBytesPerSecond = 1000
+    package var minBytesPerSecond = 1000
     /// The limit for bodies that `send` returns, after decompression.
-    public var maxBodyBytes: Int
-    public var userAgent: String
+    package var maxBodyBytes: Int
+    package var userAgent: String
     /// Receives each exchange when it has ended. Called from any thread; must not block.
-    public var onExchange: (@Sendable (HTTPExchange) -> Void)?
+    package var onExchange: (@Sendable (HTTPExchange) -> Void)?
     /// The time that whoever uses the client goes by.
     package var clock = ProcessClock()
 
-    public init(
+    package init(
       caFile: String? = nil, connectTimeout: Duration = .seconds(15),
       timeout: Duration = .seconds(60), stallTimeout: Duration = .seconds(60),
       maxBodyBytes: Int = 16 << 20, userAgent: String = "pubsub-etl"
@@ -44,17 +44,17 @@ public final class HTTPClient: Sendable {
 
     /// PEM files: a chain that begins with the own certificate, and its key without passphrase,
     /// which may be one file.
-    public struct Certificate: Sendable, Hashable {
-      public var file: String
-      public var keyFile: String
+    package struct Certificate: Sendable, Hashable {
+      package var file: String
+      package var keyFile: String
 
-      public init(file: String, keyFile: String) {
+      package init(file: String, keyFile: String) {
         self.file = file
         self.keyFile = keyFile
       }
     }
 
-    public enum Proxy: Sendable {
+    package enum Proxy: Sendable {
       /// What the environment says (`https_proxy`, `no_proxy`), in curl's reading.
       case environment
       case none
@@ -63,23 +63,23 @@ public final class HTTPClient: Sendable {
     }
 
     /// An HTTP proxy that opens tunnels (CONNECT). Prints without user and password.
-    public struct ProxyServer: Sendable, CustomStringConvertible, CustomReflectable {
+    package struct ProxyServer: Sendable, CustomStringConvertible, CustomReflectable {
       /// A name or an address; IPv6 without brackets.
-      public var host: String
-      public var port: Int
+      package var host: String
+      package var port: Int
       /// Basic authentication (RFC 7617); nil for none.
-      public var user: String?
-      public var password: String?
+      package var user: String?
+      package var password: String?
 
-      public init(host: String, port: Int, user: String? = nil, password: String? = nil) {
+      package init(host: String, port: Int, user: String? = nil, password: String? = nil) {
         (self.host, self.port, self.user, self.password) = (host, port, user, password)
       }
 
       var url: String {
         "http://" + (self.host.contains(":") ? "[\(self.host)]" : self.host) + ":\(self.port)"
       }
-      public var description: String { self.url }
-      public var customMirror: Mirror { Mirror(self, children: ["url": self.url]) }
+      package var description: String { self.url }
+      package var customMirror: Mirror { Mirror(self, children: ["url": self.url]) }
     }
   }
 
@@ -87,7 +87,7 @@ public final class HTTPClient: Sendable {
   package var clock: ProcessClock { self.configuration.clock }
   private let trust: CertificatePaths
 
-  public init(_ configuration: Configuration = Configuration()) {
+  package init(_ configuration: Configuration = Configuration()) {
     self.configuration = configuration
     self.trust = CertificatePaths(caFile: configuration.caFile)
   }
@@ -95,7 +95,7 @@ public final class HTTPClient: Sendable {
   /// Sends the request and returns the answer, whatever its status.
   ///
   /// Throws `HTTPError`, or `CancellationError` when the task is cancelled (within a second).
-  public func send(_ request: HTTPRequest) async throws -> HTTPResponse {
+  package func send(_ request: HTTPRequest) async throws -> HTTPResponse {
     let collector = ResponseCollector(request, maxBodyBytes: self.configuration.maxBodyBytes)
     let transfer = try self.transfer(
       request, .total(self.configuration.timeout), receiver: collector)
@@ -123,7 +123,7 @@ public final class HTTPClient: Sendable {
   ///
   /// Throws as `send`. Of the configuration, `stallTimeout` counts instead of `timeout` and
   /// `maxBodyBytes`.
-  public func stream(_ request: HTTPRequest) async throws -> HTTPBodyStream {
+  package func stream(_ request: HTTPRequest) async throws -> HTTPBodyStream {
     try await self.stream(request, through: BodyQueue())
   }
 

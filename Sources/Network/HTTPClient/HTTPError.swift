@@ -1,8 +1,8 @@
 internal import CCurl
 
 /// A request that got no answer.
-public struct HTTPError: Error, Sendable {
-  public struct Code: Hashable, Sendable {
+package struct HTTPError: Error, Sendable {
+  package struct Code: Hashable, Sendable {
     private enum Value {
       case invalidRequest, untrusted, trustStore, certificate, proxyRefused
       case resolution, connection, timeout, limitExceeded, system
@@ -10,38 +10,38 @@ public struct HTTPError: Error, Sendable {
     private var value: Value
     private init(_ value: Value) { self.value = value }
     /// A URL or header that is not sent: malformed, or plain `http` to another machine.
-    public static var invalidRequest: Self { Self(.invalidRequest) }
+    package static var invalidRequest: Self { Self(.invalidRequest) }
     /// The peer could not prove who it is: unknown issuer, other host name, expired certificate.
-    public static var untrusted: Self { Self(.untrusted) }
+    package static var untrusted: Self { Self(.untrusted) }
     /// The file or directory of trusted certificates cannot be used.
-    public static var trustStore: Self { Self(.trustStore) }
+    package static var trustStore: Self { Self(.trustStore) }
     /// Our own certificate or its key cannot be used.
-    public static var certificate: Self { Self(.certificate) }
+    package static var certificate: Self { Self(.certificate) }
     /// The proxy wants other credentials, or forbids to reach the server.
-    public static var proxyRefused: Self { Self(.proxyRefused) }
+    package static var proxyRefused: Self { Self(.proxyRefused) }
     /// A host name, the proxy's or the server's, has no address.
-    public static var resolution: Self { Self(.resolution) }
+    package static var resolution: Self { Self(.resolution) }
     /// No connection, or one that broke, or a peer that speaks something else.
-    public static var connection: Self { Self(.connection) }
+    package static var connection: Self { Self(.connection) }
     /// No complete answer in time.
-    public static var timeout: Self { Self(.timeout) }
+    package static var timeout: Self { Self(.timeout) }
     /// An answer larger than is read.
-    public static var limitExceeded: Self { Self(.limitExceeded) }
+    package static var limitExceeded: Self { Self(.limitExceeded) }
     /// The operating system refused what a request needs: a thread, a descriptor.
-    public static var system: Self { Self(.system) }
+    package static var system: Self { Self(.system) }
   }
 
-  public var code: Code
+  package var code: Code
   /// Names method and URL without its query, never header values or bodies.
-  public var message: String
-  public var fileID: String, line: Int
+  package var message: String
+  package var fileID: String, line: Int
 
   init(_ code: Code, _ message: String, fileID: String = #fileID, line: Int = #line) {
     (self.code, self.message, self.fileID, self.line) = (code, message, fileID, line)
   }
 
   /// The same request may succeed later.
-  public var isTransient: Bool {
+  package var isTransient: Bool {
     [.resolution, .connection, .timeout, .system].contains(self.code)
   }
 
@@ -95,5 +95,5 @@ public struct HTTPError: Error, Sendable {
 }
 
 extension HTTPError: CustomStringConvertible {
-  public var description: String { self.message }
+  package var description: String { self.message }
 }

@@ -4,21 +4,21 @@ internal import Bytes
 ///
 /// `https` only, or `http` to a loopback address. Prints without headers, query and body, which
 /// hold secrets.
-public struct HTTPRequest: Sendable {
-  public enum Method: String, Sendable {
+package struct HTTPRequest: Sendable {
+  package enum Method: String, Sendable {
     case get = "GET"
     case post = "POST"
     case patch = "PATCH"
     case delete = "DELETE"
   }
 
-  public var method: Method
-  public var url: String
-  public var headers: [(name: String, value: String)]
+  package var method: Method
+  package var url: String
+  package var headers: [(name: String, value: String)]
   /// Sent with `POST` and `PATCH` only.
-  public var body: [UInt8]
+  package var body: [UInt8]
 
-  public init(
+  package init(
     _ method: Method, _ url: String, headers: [(name: String, value: String)] = [],
     body: [UInt8] = []
   ) {
@@ -30,10 +30,10 @@ public struct HTTPRequest: Sendable {
 
   /// Throws the `HTTPError` of code `invalidRequest` with which `HTTPClient` would refuse the URL:
   /// no URL, one with a password, or plain `http` to another machine.
-  public func checkURL() throws(HTTPError) { _ = try HTTPURL(checking: self) }
+  package func checkURL() throws(HTTPError) { _ = try HTTPURL(checking: self) }
 
   /// `POST` of a form (`application/x-www-form-urlencoded`).
-  public static func form(_ url: String, fields: [(name: String, value: String)]) -> HTTPRequest {
+  package static func form(_ url: String, fields: [(name: String, value: String)]) -> HTTPRequest {
     let pairs = fields.map {
       "\(PercentEncoding.encoded($0.name))=\(PercentEncoding.encoded($0.value))"
     }
@@ -44,9 +44,9 @@ public struct HTTPRequest: Sendable {
 }
 
 extension HTTPRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  public var description: String {
+  package var description: String {
     "\(self.method.rawValue) \(HTTPURL.withoutQuery(self.url))"
   }
-  public var debugDescription: String { self.description }
-  public var customMirror: Mirror { Mirror(self, children: ["request": self.description]) }
+  package var debugDescription: String { self.description }
+  package var customMirror: Mirror { Mirror(self, children: ["request": self.description]) }
 }

@@ -3,27 +3,27 @@ internal import CCurl
 /// An answer with any status: those that report errors are answers too.
 ///
 /// Prints without headers and body, which may hold secrets.
-public struct HTTPResponse: Sendable {
-  public var status: Int
+package struct HTTPResponse: Sendable {
+  package var status: Int
   /// In the order received, names as sent.
-  public var headers: [(name: String, value: String)]
+  package var headers: [(name: String, value: String)]
   /// Decompressed.
-  public var body: [UInt8]
+  package var body: [UInt8]
 
-  public init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
+  package init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
     self.status = status
     self.headers = headers
     self.body = body
   }
 
   /// The first value of a header, whose name is compared without case.
-  public func header(_ name: String) -> String? {
+  package func header(_ name: String) -> String? {
     self.headers.first { Self.isSameName($0.name, name) }?.value
   }
 
   /// The server's clock by its `Date` header, in seconds since 1970 (RFC 9110 section 6.6.1); nil without
   /// one, and after the year 9999.
-  public var date: Int64? {
+  package var date: Int64? {
     guard let text = self.header("Date") else { return nil }
     let seconds = curl_getdate(text, nil)
     return (0...Self.lastSecond).contains(Int64(seconds)) ? Int64(seconds) : nil
@@ -41,7 +41,7 @@ public struct HTTPResponse: Sendable {
 }
 
 extension HTTPResponse: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  public var description: String { "HTTP \(self.status), \(self.body.count) bytes" }
-  public var debugDescription: String { self.description }
-  public var customMirror: Mirror { Mirror(self, children: ["response": self.description]) }
+  package var description: String { "HTTP \(self.status), \(self.body.count) bytes" }
+  package var debugDescription: String { self.description }
+  package var customMirror: Mirror { Mirror(self, children: ["response": self.description]) }
 }

@@ -1,9 +1,9 @@
 /// Text parameters that stand for many values.
-public enum SQLArray {
+package enum SQLArray {
   /// The array literal of texts (PostgreSQL manual, 8.15.6).
   ///
   /// Inlinable, because the sink calls it with an ID per record: so it is specialised there.
-  @inlinable public static func literal(_ texts: some Sequence<String?>) -> String {
+  @inlinable package static func literal(_ texts: some Sequence<String?>) -> String {
     var literal = "{"
     for text in texts {
       if literal.utf8.count > 1 { literal += "," }

@@ -1,5 +1,5 @@
 /// How far an operation on a non-blocking stream came.
-public enum StreamStep: Equatable, Sendable {
+package enum StreamStep: Equatable, Sendable {
   /// Finished. `byteCount` is at least 1 for `read` and `write`, 0 for the others.
   case done(byteCount: Int)
   /// Call again when the socket is readable.
@@ -15,7 +15,7 @@ public enum StreamStep: Equatable, Sendable {
 ///
 /// TLS reads ahead: input may be waiting in the stream while the socket is not readable. After a
 /// readiness event, read until `wantsRead`, or look at `hasBufferedInput` before waiting again.
-public protocol ByteStream: AnyObject {
+package protocol ByteStream: AnyObject {
   /// For `epoll`; owned by the stream.
   var descriptor: Int32 { get }
   /// The protocol that ALPN selected, such as `h2`; nil before the handshake, without ALPN and

@@ -2,9 +2,9 @@ import CSystem
 import Glibc
 
 /// The one owner of a non-blocking TCP socket; it is closed when the value goes.
-public struct Socket: ~Copyable, Sendable {
+package struct Socket: ~Copyable, Sendable {
   /// Lent for `epoll` and TLS; never closed by others.
-  public let descriptor: Int32
+  package let descriptor: Int32
 
   /// - Parameter descriptor: an open, non-blocking stream socket that nobody else closes.
   init(takingOwnership descriptor: Int32) { self.descriptor = descriptor }
@@ -21,7 +21,7 @@ public struct Socket: ~Copyable, Sendable {
   /// Starts to connect. The connection is established when the socket becomes writable and
   /// `finishConnecting` returns.
   /// - Throws: `connectFailed` when the address fails at once.
-  public static func connect(to address: SocketAddress) throws(TLSError) -> Socket {
+  package static func connect(to address: SocketAddress) throws(TLSError) -> Socket {
     let socket = try Socket.open(family: address.family)
     socket.disableDelay()
     let descriptor = socket.descriptor
@@ -34,7 +34,7 @@ public struct Socket: ~Copyable, Sendable {
 
   /// The outcome of `connect(to:)`, asked once the socket is writable.
   /// - Throws: `connectFailed` with the system's reason.
-  public func finishConnecting(to address: SocketAddress) throws(TLSError) {
+  package func finishConnecting(to address: SocketAddress) throws(TLSError) {
     var number: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
     guard getsockopt(self.descriptor, SOL_SOCKET, SO_ERROR, &number, &length) == 0 else {
@@ -47,7 +47,7 @@ public struct Socket: ~Copyable, Sendable {
 
   /// Receives at most `buffer.count` bytes; the buffer must not be empty.
   /// - Parameter peeking: leaves the bytes to be received again.
-  public func receive(
+  package func receive(
     into buffer: UnsafeMutableRawBufferPointer, peeking: Bool = false
   ) throws(TLSError) -> StreamStep {
     while true {
@@ -64,7 +64,7 @@ public struct Socket: ~Copyable, Sendable {
   }
 
   /// Sends a leading part of `bytes`, which must not be empty.
-  public func send(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> StreamStep {
+  package func send(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> StreamStep {
     while true {
       let count = Glibc.send(
         self.descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
@@ -81,7 +81,7 @@ public struct Socket: ~Copyable, Sendable {
   /// - Parameters:
   ///   - host: a numeric address such as `127.0.0.1` or `::1`.
   ///   - port: 0 lets the system choose; see `localAddress`.
-  public static func listen(
+  package static func listen(
     host: String, port: UInt16, backlog: Int32 = 128
   ) throws(TLSError) -> Socket {
     let addresses = try SocketAddress.resolve(
@@ -103,7 +103,7 @@ public struct Socket: ~Copyable, Sendable {
 
   /// The next waiting connection, or nil when there is none now. A connection that its peer gave
   /// up before it was accepted is skipped.
-  public func accept() throws(TLSError) -> Socket? {
+  package func accept() throws(TLSError) -> Socket? {
     while true {
       let descriptor = c_accept4(
         self.descriptor, Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue))
@@ -121,7 +121,7 @@ public struct Socket: ~Copyable, Sendable {
   }
 
   /// Where the socket is bound; holds the port that the system chose.
-  public var localAddress: SocketAddress {
+  package var localAddress: SocketAddress {
     get throws(TLSError) {
       var storage = sockaddr_storage()
       var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -137,7 +137,7 @@ public struct Socket: ~Copyable, Sendable {
   }
 
   /// Two sockets connected to each other, without any network.
-  public static func pair() throws(TLSError) -> SocketPair {
+  package static func pair() throws(TLSError) -> SocketPair {
     var descriptors: (Int32, Int32) = (-1, -1)
     let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
     let code = withUnsafeMutableBytes(of: &descriptors) { bytes in
@@ -161,7 +161,7 @@ public struct Socket: ~Copyable, Sendable {
 }
 
 /// What `Socket.pair` returns: a tuple cannot hold values that are not copyable.
-public struct SocketPair: ~Copyable, Sendable {
+package struct SocketPair: ~Copyable, Sendable {
   private let first: Socket
   private let second: Socket
 
@@ -171,7 +171,7 @@ public struct SocketPair: ~Copyable, Sendable {
   }
 
   /// Hands both sockets out.
-  public consuming func take<Result>(
+  package consuming func take<Result>(
     _ body: (consuming Socket, consuming Socket) throws -> Result
   ) rethrows -> Result {
     try body(self.first, self.second)

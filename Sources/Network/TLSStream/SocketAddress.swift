@@ -1,8 +1,8 @@
-public import EventLoop
+package import EventLoop
 import Glibc
 
 /// An IPv4 or IPv6 address with its port.
-public struct SocketAddress: Sendable, CustomStringConvertible {
+package struct SocketAddress: Sendable, CustomStringConvertible {
   private var storage: sockaddr_storage
   private var length: socklen_t
 
@@ -12,9 +12,9 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
   }
 
   /// `AF_INET` or `AF_INET6`.
-  public var family: Int32 { Int32(self.storage.ss_family) }
+  package var family: Int32 { Int32(self.storage.ss_family) }
 
-  public var port: UInt16 {
+  package var port: UInt16 {
     var storage = self.storage
     return withUnsafeBytes(of: &storage) { bytes in
       // Both address structures have the port in network order behind the two-byte family.
@@ -23,13 +23,13 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
   }
 
   /// `127.0.0.1:7443` or `[::1]:7443`.
-  public var description: String {
+  package var description: String {
     let host = self.host
     return self.family == AF_INET6 ? "[\(host)]:\(self.port)" : "\(host):\(self.port)"
   }
 
   /// The numeric address without its port.
-  public var host: String {
+  package var host: String {
     var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
     let code = self.withPointer { address, length in
       getnameinfo(address, length, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
@@ -47,7 +47,7 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
   /// The addresses of `host`, in the order in which the system wants them tried. Blocks, possibly
   /// for many seconds: not for a thread that serves others; see `resolve(host:port:on:with:_:)`.
   /// - Throws: `addressNotFound`.
-  public static func resolve(host: String, port: UInt16) throws(TLSError) -> [SocketAddress] {
+  package static func resolve(host: String, port: UInt16) throws(TLSError) -> [SocketAddress] {
     try Self.resolve(host: host, port: port, flags: AI_ADDRCONFIG)
   }
 
@@ -94,7 +94,7 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
 
   /// Whether `host` is an address written in numbers, for which TLS sends no server name
   /// (RFC 6066 section 3).
-  public static func isNumeric(_ host: String) -> Bool {
+  package static func isNumeric(_ host: String) -> Bool {
     var buffer = in6_addr()
     return inet_pton(AF_INET, host, &buffer) == 1 || inet_pton(AF_INET6, host, &buffer) == 1
   }
@@ -102,11 +102,11 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
 
 extension SocketAddress {
   /// Name service: blocks until it knows the addresses of a host, in the order to try them in.
-  public typealias Resolver =
+  package typealias Resolver =
     @Sendable (_ host: String, _ port: UInt16) throws(TLSError) -> [SocketAddress]
 
   /// Resolves `host` on a thread made for it and calls `completion` on `loop`.
-  public static func resolve(
+  package static func resolve(
     host: String, port: UInt16, on loop: EventLoop, with resolver: @escaping Resolver,
     _ completion: @escaping @Sendable (Result<[SocketAddress], TLSError>) -> Void
   ) {

@@ -3,7 +3,7 @@ import EventLoop
 import Glibc
 
 /// One end of a TLS connection over a non-blocking socket.
-public final class TLSConnection: ByteStream {
+package final class TLSConnection: ByteStream {
   private let ssl: OpaquePointer  // SSL *
   private let socket: Socket
   private let context: TLSContext
@@ -30,7 +30,7 @@ public final class TLSConnection: ByteStream {
   /// The client's end.
   /// - Parameter hostName: DNS name or numeric address that the server's certificate must hold.
   ///   A name is also sent to the server (SNI), an address is not.
-  public static func client(
+  package static func client(
     context: TLSContext, socket: consuming Socket, hostName: String
   ) throws(TLSError) -> TLSConnection {
     let connection = try TLSConnection(context: context, socket: socket, hostName: hostName)
@@ -55,7 +55,7 @@ public final class TLSConnection: ByteStream {
   }
 
   /// The server's end.
-  public static func server(
+  package static func server(
     context: TLSContext, socket: consuming Socket
   ) throws(TLSError) -> TLSConnection {
     let connection = try TLSConnection(context: context, socket: socket, hostName: nil)
@@ -63,11 +63,11 @@ public final class TLSConnection: ByteStream {
     return connection
   }
 
-  public var descriptor: Int32 { self.socket.descriptor }
+  package var descriptor: Int32 { self.socket.descriptor }
 
-  public var hasBufferedInput: Bool { SSL_has_pending(self.ssl) == 1 }
+  package var hasBufferedInput: Bool { SSL_has_pending(self.ssl) == 1 }
 
-  public var applicationProtocol: String? {
+  package var applicationProtocol: String? {
     var name: UnsafePointer<UInt8>?
     var length: UInt32 = 0
     SSL_get0_alpn_selected(self.ssl, &name, &length)
@@ -75,13 +75,13 @@ public final class TLSConnection: ByteStream {
     return String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
   }
 
-  public var peerIssuer: String? {
+  package var peerIssuer: String? {
     SSL_get0_peer_certificate(self.ssl).flatMap(TrustStore.issuer)
   }
 
   /// - Throws: an identity error (`isIdentityError`) when a client does not accept the server,
   ///   `applicationProtocolMissing` when a client offered protocols and the server took none.
-  public func handshake() throws(TLSError) -> StreamStep {
+  package func handshake() throws(TLSError) -> StreamStep {
     ERR_clear_error()
     let code = SSL_do_handshake(self.ssl)
     guard code == 1 else { return try self.step(after: code, during: .handshake) }
@@ -99,7 +99,7 @@ public final class TLSConnection: ByteStream {
 
   /// An end without TLS's own farewell counts as `closed` too: peers are careless here, and the
   /// protocol above must know its own end anyway, as HTTP/2 does.
-  public func read(into buffer: UnsafeMutableRawBufferPointer) throws(TLSError) -> StreamStep {
+  package func read(into buffer: UnsafeMutableRawBufferPointer) throws(TLSError) -> StreamStep {
     ERR_clear_error()
     var count = 0
     let code = SSL_read_ex(self.ssl, buffer.baseAddress, buffer.count, &count)
@@ -107,7 +107,7 @@ public final class TLSConnection: ByteStream {
     return .done(byteCount: count)
   }
 
-  public func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> StreamStep {
+  package func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> StreamStep {
     ERR_clear_error()
     var count = 0
     let code = SSL_write_ex(self.ssl, bytes.baseAddress, bytes.count, &count)
@@ -115,7 +115,7 @@ public final class TLSConnection: ByteStream {
     return .done(byteCount: count)
   }
 
-  public func shutdown() throws(TLSError) -> StreamStep {
+  package func shutdown() throws(TLSError) -> StreamStep {
     // After a fatal error, or before the handshake is over, OpenSSL forbids the farewell.
     guard self.isEstablished, !self.isBroken else { return .done(byteCount: 0) }
     ERR_clear_error()

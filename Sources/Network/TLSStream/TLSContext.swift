@@ -3,7 +3,7 @@ import Glibc
 
 /// Settings shared by TLS connections: whom to trust, or who we are. TLS 1.2 and newer only.
 /// Immutable after creation, usable from every thread.
-public final class TLSContext: @unchecked Sendable {
+package final class TLSContext: @unchecked Sendable {
   // Guard: `context` is changed only by the initialisers; OpenSSL counts references atomically.
   private let context: OpaquePointer  // SSL_CTX *
   /// The protocols of ALPN in wire form (RFC 7301 section 3.1); memory that callbacks point into.
@@ -12,7 +12,7 @@ public final class TLSContext: @unchecked Sendable {
   private let trust: Trust?
 
   /// Whom a client trusts to name a server.
-  public enum Trust: Sendable, Hashable {
+  package enum Trust: Sendable, Hashable {
     /// The authorities of the system: `SSL_CERT_FILE` and `SSL_CERT_DIR` where they are set, else
     /// the hashed directory of OpenSSL, else a bundle file of the distribution.
     case system
@@ -21,7 +21,7 @@ public final class TLSContext: @unchecked Sendable {
   }
 
   /// Our own certificate: that of a server, or of a client whose server requests one.
-  public enum Identity: Sendable {
+  package enum Identity: Sendable {
     /// PEM files: the chain beginning with the own certificate, and its key, which may be one file.
     case files(certificateChain: String, privateKey: String)
     /// The same certificates as PEM texts.
@@ -70,7 +70,7 @@ public final class TLSContext: @unchecked Sendable {
   /// names the host.
   /// - Parameter identity: shown to a server that asks for it.
   /// - Throws: `badConfiguration` when the trusted certificates or the identity cannot be read.
-  public static func client(
+  package static func client(
     trust: Trust = .system, identity: Identity? = nil, applicationProtocols: [String] = []
   ) throws(TLSError) -> TLSContext {
     let context = try TLSContext(
@@ -90,7 +90,7 @@ public final class TLSContext: @unchecked Sendable {
   /// A server that shows `identity` and asks its clients for no certificate. A client that offers
   /// protocols of which none is in `applicationProtocols` is refused; one that offers none is not.
   /// - Throws: `badConfiguration` when certificates or key cannot be read or do not belong together.
-  public static func server(
+  package static func server(
     identity: Identity, applicationProtocols: [String] = []
   ) throws(TLSError) -> TLSContext {
     let context = try TLSContext(

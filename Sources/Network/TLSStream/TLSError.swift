@@ -2,8 +2,8 @@ import EventLoop
 import Glibc
 
 /// An error of a socket, of TLS, or of the certificates and keys for TLS.
-public struct TLSError: Error, Sendable, CustomStringConvertible {
-  public struct Code: Hashable, Sendable, CustomStringConvertible {
+package struct TLSError: Error, Sendable, CustomStringConvertible {
+  package struct Code: Hashable, Sendable, CustomStringConvertible {
     private enum Value: String {
       case untrustedCertificate, hostNameMismatch, certificateExpired, badConfiguration
       case applicationProtocolMissing, handshakeFailed, clientCertificateRefused
@@ -12,42 +12,42 @@ public struct TLSError: Error, Sendable, CustomStringConvertible {
 
     private var value: Value
     private init(_ value: Value) { self.value = value }
-    public var description: String { self.value.rawValue }
+    package var description: String { self.value.rawValue }
 
     /// The chain of the peer does not lead to a trusted authority, or is malformed or too weak.
-    public static var untrustedCertificate: Self { Self(.untrustedCertificate) }
+    package static var untrustedCertificate: Self { Self(.untrustedCertificate) }
     /// The certificate is good, but for another host name or address.
-    public static var hostNameMismatch: Self { Self(.hostNameMismatch) }
+    package static var hostNameMismatch: Self { Self(.hostNameMismatch) }
     /// A certificate of the chain is past its end or before its beginning.
-    public static var certificateExpired: Self { Self(.certificateExpired) }
+    package static var certificateExpired: Self { Self(.certificateExpired) }
     /// Certificates or keys given to us cannot be read or do not fit together.
-    public static var badConfiguration: Self { Self(.badConfiguration) }
+    package static var badConfiguration: Self { Self(.badConfiguration) }
     /// The peer agreed to none of the application protocols asked for (ALPN, RFC 7301).
-    public static var applicationProtocolMissing: Self { Self(.applicationProtocolMissing) }
+    package static var applicationProtocolMissing: Self { Self(.applicationProtocolMissing) }
     /// The handshake failed for a reason other than the identity of the peer.
-    public static var handshakeFailed: Self { Self(.handshakeFailed) }
+    package static var handshakeFailed: Self { Self(.handshakeFailed) }
     /// The peer wants a certificate of ours, or another one.
-    public static var clientCertificateRefused: Self { Self(.clientCertificateRefused) }
+    package static var clientCertificateRefused: Self { Self(.clientCertificateRefused) }
     /// The host name has no address, or name service did not answer.
-    public static var addressNotFound: Self { Self(.addressNotFound) }
+    package static var addressNotFound: Self { Self(.addressNotFound) }
     /// No TCP connection came about: refused, unreachable.
-    public static var connectFailed: Self { Self(.connectFailed) }
+    package static var connectFailed: Self { Self(.connectFailed) }
     /// The proxy on the way wants other credentials, or forbids to reach the peer.
-    public static var proxyRefused: Self { Self(.proxyRefused) }
+    package static var proxyRefused: Self { Self(.proxyRefused) }
     /// An established connection broke.
-    public static var connectionLost: Self { Self(.connectionLost) }
+    package static var connectionLost: Self { Self(.connectionLost) }
     /// A deadline passed while connecting.
-    public static var timedOut: Self { Self(.timedOut) }
+    package static var timedOut: Self { Self(.timedOut) }
     /// Another call of the operating system failed.
-    public static var system: Self { Self(.system) }
+    package static var system: Self { Self(.system) }
   }
 
-  public var code: Code
-  public var message: String
-  public var fileID: String
-  public var line: Int
+  package var code: Code
+  package var message: String
+  package var fileID: String
+  package var line: Int
 
-  public init(_ code: Code, _ message: String, fileID: String = #fileID, line: Int = #line) {
+  package init(_ code: Code, _ message: String, fileID: String = #fileID, line: Int = #line) {
     self.code = code
     self.message = message
     self.fileID = fileID
@@ -56,18 +56,18 @@ public struct TLSError: Error, Sendable, CustomStringConvertible {
 
   /// Whether the peer could not prove its identity. A retry does not help until a certificate or
   /// the trust settings change.
-  public var isIdentityError: Bool {
+  package var isIdentityError: Bool {
     self.code == .untrustedCertificate || self.code == .hostNameMismatch
       || self.code == .certificateExpired
   }
 
   /// Whether trying again is of no use until somebody changes certificates, trust or settings.
-  public var needsIntervention: Bool {
+  package var needsIntervention: Bool {
     self.isIdentityError || self.code == .badConfiguration || self.code == .proxyRefused
       || self.code == .clientCertificateRefused
   }
 
-  public var description: String { "\(self.code): \(self.message)" }
+  package var description: String { "\(self.code): \(self.message)" }
 
   /// A connection that HTTP/2, and so gRPC, cannot use.
   ///

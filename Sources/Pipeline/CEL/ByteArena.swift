@@ -1,12 +1,12 @@
 /// Memory for texts, given back all at once.
 ///
 /// What it returns stays where it is until `removeAll` or the arena's end. Not `Sendable`.
-public final class ByteArena {
+package final class ByteArena {
   private var chunks: [UnsafeMutableBufferPointer<UInt8>] = []
   /// Bytes taken from the last chunk.
   private var used = 0
 
-  public init() {}
+  package init() {}
 
   deinit {
     for chunk in self.chunks { chunk.deallocate() }
@@ -29,7 +29,7 @@ public final class ByteArena {
   }
 
   /// Copies bytes.
-  public func store(_ bytes: UnsafeBufferPointer<UInt8>) -> BorrowedBytes {
+  package func store(_ bytes: UnsafeBufferPointer<UInt8>) -> BorrowedBytes {
     guard let start = bytes.baseAddress, bytes.count > 0 else {
       return BorrowedBytes(start: nil, count: 0)
     }
@@ -38,17 +38,17 @@ public final class ByteArena {
     return BorrowedBytes(start: place, count: bytes.count)
   }
 
-  public func store(_ bytes: [UInt8]) -> BorrowedBytes {
+  package func store(_ bytes: [UInt8]) -> BorrowedBytes {
     bytes.withUnsafeBufferPointer { self.store($0) }
   }
 
-  public func store(_ text: String) -> BorrowedBytes {
+  package func store(_ text: String) -> BorrowedBytes {
     var text = text
     return text.withUTF8 { self.store($0) }
   }
 
   /// Forgets everything; the first piece of memory is kept.
-  public func removeAll() {
+  package func removeAll() {
     self.used = 0
     guard self.chunks.count > 1 else { return }
     for chunk in self.chunks.dropFirst() { chunk.deallocate() }

@@ -1,29 +1,29 @@
 /// A mistake in an expression, or the reason why it has no value for a row.
 ///
 /// Messages name columns, types and places in the expression, and contain no values of rows.
-public struct CELError: Error, Sendable, Equatable {
-  public struct Code: Hashable, Sendable {
+package struct CELError: Error, Sendable, Equatable {
+  package struct Code: Hashable, Sendable {
     private enum Value { case syntax, type, unsupported, absent, nullOrdering, evaluation }
     private var value: Value
     private init(_ value: Value) { self.value = value }
     /// The text is not an expression, or is longer or deeper than the limits allow.
-    public static var syntax: Self { Self(.syntax) }
+    package static var syntax: Self { Self(.syntax) }
     /// An unknown name, or an operator or function that does not take operands of these types.
-    public static var type: Self { Self(.type) }
+    package static var type: Self { Self(.type) }
     /// Part of CEL, but not of the profile that is implemented here.
-    public static var unsupported: Self { Self(.unsupported) }
+    package static var unsupported: Self { Self(.unsupported) }
     /// A column that the event lacks decides the result.
-    public static var absent: Self { Self(.absent) }
+    package static var absent: Self { Self(.absent) }
     /// `<`, `<=`, `>` or `>=` with null on a side. A filter treats it as false.
-    public static var nullOrdering: Self { Self(.nullOrdering) }
+    package static var nullOrdering: Self { Self(.nullOrdering) }
     /// Any other failure of an evaluation: division by zero, overflow, no such key.
-    public static var evaluation: Self { Self(.evaluation) }
+    package static var evaluation: Self { Self(.evaluation) }
   }
 
-  public var code: Code
+  package var code: Code
   /// What is wrong and, where that helps, the choices; without the place.
-  public var message: String
-  public var position: SourcePosition
+  package var message: String
+  package var position: SourcePosition
 
   init(_ code: Code, _ message: String, at position: SourcePosition) {
     self.code = code
@@ -34,7 +34,7 @@ public struct CELError: Error, Sendable, Equatable {
   /// The message with line and column, the line of the expression, and a caret under the place.
   ///
   /// - Parameter source: the text of the expression.
-  public func diagram(in source: String) -> String {
+  package func diagram(in source: String) -> String {
     let lines = source.split(separator: "\n", omittingEmptySubsequences: false)
     guard self.position.line <= lines.count else { return self.description }
     // Part of the line, so that the caret is visible in a terminal.
@@ -48,15 +48,15 @@ public struct CELError: Error, Sendable, Equatable {
 }
 
 extension CELError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     "line \(self.position.line), column \(self.position.column): \(self.message)"
   }
 }
 
 /// A place in the text of an expression: line and column from 1; columns count Unicode scalars.
-public struct SourcePosition: Hashable, Sendable {
-  public var line: Int
-  public var column: Int
+package struct SourcePosition: Hashable, Sendable {
+  package var line: Int
+  package var column: Int
 
   /// - Parameter offset: of a byte of the text, or the text's length.
   init(offset: Int, in text: [UInt8]) {

@@ -1,5 +1,5 @@
 /// The static type of a value.
-public indirect enum CELType: Hashable, Sendable {
+package indirect enum CELType: Hashable, Sendable {
   /// Known at evaluation only.
   case dyn
   case null, bool, int, uint, double, decimal, string, bytes, timestamp, duration, type
@@ -8,7 +8,7 @@ public indirect enum CELType: Hashable, Sendable {
 }
 
 extension CELType: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .dyn: "dyn"
     case .null: "null"

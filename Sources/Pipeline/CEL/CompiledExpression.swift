@@ -1,7 +1,7 @@
 /// A name in an expression that is not a column's.
-public struct UnknownName: Sendable, Hashable {
-  public var name: String
-  public var position: SourcePosition
+package struct UnknownName: Sendable, Hashable {
+  package var name: String
+  package var position: SourcePosition
 }
 
 /// A compiled expression, for the rows of one layout.
@@ -16,20 +16,20 @@ public struct UnknownName: Sendable, Hashable {
 ///       for column in program.columns { frame.set(column, to: …) }
 ///       switch frame.evaluate() { … }
 ///     }
-public final class CompiledExpression: @unchecked Sendable {
+package final class CompiledExpression: @unchecked Sendable {
   // Sendable: nothing is changed after `init`, and patterns of RE2 may be shared.
 
-  public let source: String
+  package let source: String
   /// The type of the result, as far as it is known without a row.
-  public let type: CELType
-  public let scope: ExpressionScope
+  package let type: CELType
+  package let scope: ExpressionScope
   /// Indices of the columns that the expression reads, ascending; all of them if it uses `row` as a
   /// whole.
-  public let columns: [Int]
+  package let columns: [Int]
   /// Names that are not columns, where the scope accepts them; each as often as it occurs.
-  public let unknownNames: [UnknownName]
+  package let unknownNames: [UnknownName]
   /// Whether `row` is used as a whole.
-  public let readsWholeRow: Bool
+  package let readsWholeRow: Bool
 
   let instructions: UnsafeMutablePointer<Instruction>
   let instructionCount: Int
@@ -44,7 +44,7 @@ public final class CompiledExpression: @unchecked Sendable {
   let arena: ByteArena
 
   /// - Throws: `CELError` (`syntax`, `type`, `unsupported`) with the place of the first mistake.
-  public init(
+  package init(
     _ source: String, scope: ExpressionScope, limits: ExpressionLimits = ExpressionLimits()
   ) throws(CELError) {
     let text = Array(source.utf8)

@@ -5,32 +5,32 @@ internal import JSON
 /// A column is a variable of its own and a member of `row`, unless a column itself is called `row`.
 /// Its index is its place in the list; values are given to a `Frame` under it. Every column may be
 /// null or absent, whatever its type.
-public struct ExpressionScope: Sendable {
-  public struct Column: Sendable, Hashable {
-    public var name: String
-    public var type: CELType
+package struct ExpressionScope: Sendable {
+  package struct Column: Sendable, Hashable {
+    package var name: String
+    package var type: CELType
 
-    public init(_ name: String, _ type: CELType) {
+    package init(_ name: String, _ type: CELType) {
       self.name = name
       self.type = type
     }
   }
 
-  public let columns: [Column]
+  package let columns: [Column]
   /// Whether names that are not columns count as columns that no event has. They are listed in
   /// `CompiledExpression.unknownNames`.
-  public let acceptsUnknown: Bool
+  package let acceptsUnknown: Bool
   private let indices: [String: Int]
 
   /// - Parameter columns: names have to be distinct; of duplicates, the first counts.
-  public init(columns: [Column], acceptsUnknown: Bool = false) {
+  package init(columns: [Column], acceptsUnknown: Bool = false) {
     self.columns = columns
     self.acceptsUnknown = acceptsUnknown
     self.indices = Dictionary(
       columns.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
   }
 
-  public func index(of name: String) -> Int? { self.indices[name] }
+  package func index(of name: String) -> Int? { self.indices[name] }
 
   var hasRow: Bool { self.indices["row"] == nil }
 }

@@ -2,8 +2,8 @@
 ///
 /// Used by one thread at a time; keeps its memory, so that evaluations of scalar expressions allocate
 /// nothing.
-public final class Frame {
-  public let program: CompiledExpression
+package final class Frame {
+  package let program: CompiledExpression
   let columns: UnsafeMutablePointer<Value>
   let locals: UnsafeMutablePointer<Value>
   /// Owns the texts that the evaluation made.
@@ -14,7 +14,7 @@ public final class Frame {
   /// Time zones that were named so far.
   var timeZones = TimeZoneCache()
 
-  public init(_ program: CompiledExpression) {
+  package init(_ program: CompiledExpression) {
     self.program = program
     self.columns = .allocate(capacity: program.scope.columns.count)
     self.columns.initialize(repeating: .absent, count: program.scope.columns.count)
@@ -37,7 +37,7 @@ public final class Frame {
   ///   - column: its index in the program's scope.
   ///   - value: of the column's type, or null or absent. Texts must live until the result has been
   ///     used.
-  public func set(_ column: Int, to value: Value) {
+  package func set(_ column: Int, to value: Value) {
     precondition(
       column >= 0 && column < self.program.scope.columns.count,
       "column \(column) of \(self.program.scope.columns.count)")
@@ -45,7 +45,7 @@ public final class Frame {
   }
 
   /// The value for the columns that are set, or `Value.failure`.
-  public func evaluate() -> Value {
+  package func evaluate() -> Value {
     self.arena.removeAll()
     self.allowAgain()
     return self.value(ofNode: Int32(self.program.instructionCount - 1))
@@ -57,7 +57,7 @@ public final class Frame {
   }
 
   /// The error for a failure of this program.
-  public func error(_ failure: Failure) -> CELError {
+  package func error(_ failure: Failure) -> CELError {
     let source = Array(self.program.source.utf8)
     let position = SourcePosition(offset: Int(failure.offset), in: source)
     var (code, message) = failure.reason.explanation

@@ -1,17 +1,17 @@
 internal import Bytes
 
 /// A point in time between the years 0001 and 9999, in UTC, to the nanosecond.
-public struct Timestamp: Hashable, Comparable, Sendable {
+package struct Timestamp: Hashable, Comparable, Sendable {
   /// Since 1970-01-01T00:00:00Z, rounded down.
-  public let seconds: Int64
+  package let seconds: Int64
   /// 0 to 999,999,999.
-  public let nanoseconds: Int32
+  package let nanoseconds: Int32
 
   /// 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
   static let secondsRange: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
 
   /// Nil when the time is out of range.
-  public init?(seconds: Int64, nanoseconds: Int32 = 0) {
+  package init?(seconds: Int64, nanoseconds: Int32 = 0) {
     guard Self.secondsRange.contains(seconds), (0..<1_000_000_000).contains(nanoseconds) else {
       return nil
     }
@@ -22,7 +22,7 @@ public struct Timestamp: Hashable, Comparable, Sendable {
   /// - Parameters:
   ///   - value: since 1970-01-01T00:00:00Z.
   ///   - unitsPerSecond: 1,000 for milliseconds and so on, up to 1,000,000,000.
-  public init?(_ value: Int64, unitsPerSecond: Int64) {
+  package init?(_ value: Int64, unitsPerSecond: Int64) {
     var (seconds, rest) = value.quotientAndRemainder(dividingBy: unitsPerSecond)
     if rest < 0 { (seconds, rest) = (seconds - 1, rest + unitsPerSecond) }
     self.init(
@@ -30,7 +30,7 @@ public struct Timestamp: Hashable, Comparable, Sendable {
       nanoseconds: Int32(truncatingIfNeeded: rest * (1_000_000_000 / unitsPerSecond)))
   }
 
-  public static func < (left: Self, right: Self) -> Bool {
+  package static func < (left: Self, right: Self) -> Bool {
     (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
   }
 

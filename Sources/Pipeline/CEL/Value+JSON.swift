@@ -1,12 +1,12 @@
 internal import Bytes
-public import JSON
+package import JSON
 
 extension Value {
   /// A JSON value as a value of expressions: numbers without fraction and exponent are `int` (beyond 64
   /// bits `double`), all others `double`, objects are maps and arrays lists.
   ///
   /// - Parameter arena: where texts are copied to.
-  public init(_ json: JSONValue, in arena: ByteArena) {
+  package init(_ json: JSONValue, in arena: ByteArena) {
     switch json.content {
     case .null: self = .null
     case .boolean(let value): self = .bool(value)
@@ -25,7 +25,7 @@ extension Value {
 
   /// The value as JSON: bytes in base64, timestamps in ISO 8601, durations as `3.5s`, NaN and
   /// infinities as strings, keys of maps as text. A failure is null.
-  public var json: JSONValue {
+  package var json: JSONValue {
     switch self {
     case .null, .failure: return nil
     case .bool(let value): return .boolean(value)
@@ -65,7 +65,7 @@ extension JSONValue {
 
 extension CELType {
   /// The type of a JSON value, as `Value(_:in:)` reads it; null may have any type.
-  public init(_ json: JSONValue) {
+  package init(_ json: JSONValue) {
     switch json.content {
     case .null: self = .dyn
     case .boolean: self = .bool

@@ -4,7 +4,7 @@
 /// (the arena of a batch), from the program (literals) or from the frame (texts that were made).
 /// A value that `Frame.evaluate` returned is valid until the next evaluation with that frame, and as
 /// long as what it was made from. Not `Sendable` for that reason.
-public enum Value {
+package enum Value {
   case null
   case bool(Bool)
   case int(Int64)
@@ -26,44 +26,44 @@ public enum Value {
   case failure(Failure)
 
   /// A column that the event lacks.
-  public static var absent: Value { .failure(Failure(.absent)) }
+  package static var absent: Value { .failure(Failure(.absent)) }
   /// A column whose value and presence are still unknown, for results that do not depend on them.
-  public static var unknown: Value { .failure(Failure(.unknown)) }
+  package static var unknown: Value { .failure(Failure(.unknown)) }
 }
 
 /// Bytes that somebody else owns.
-public struct BorrowedBytes {
-  public let start: UnsafePointer<UInt8>?
-  public let count: Int
+package struct BorrowedBytes {
+  package let start: UnsafePointer<UInt8>?
+  package let count: Int
 
   @inlinable
-  public init(start: UnsafePointer<UInt8>?, count: Int) {
+  package init(start: UnsafePointer<UInt8>?, count: Int) {
     self.start = start
     self.count = count
   }
 
   @inlinable
-  public init(_ bytes: UnsafeBufferPointer<UInt8>) {
+  package init(_ bytes: UnsafeBufferPointer<UInt8>) {
     self.init(start: bytes.baseAddress, count: bytes.count)
   }
 
   @inlinable
-  public var bytes: UnsafeBufferPointer<UInt8> {
+  package var bytes: UnsafeBufferPointer<UInt8> {
     UnsafeBufferPointer(start: self.start, count: self.count)
   }
 
   /// A copy; invalid UTF-8 is replaced.
-  public var text: String { String(decoding: self.bytes, as: UTF8.self) }
+  package var text: String { String(decoding: self.bytes, as: UTF8.self) }
 }
 
 /// `unscaled` × 10^-`scale`.
-public struct Decimal {
+package struct Decimal {
   /// Two's complement, big-endian; empty is zero.
-  public var unscaled: BorrowedBytes
+  package var unscaled: BorrowedBytes
   /// 0 or more.
-  public var scale: Int32
+  package var scale: Int32
 
-  public init(unscaled: BorrowedBytes, scale: Int32) {
+  package init(unscaled: BorrowedBytes, scale: Int32) {
     precondition(scale >= 0, "a scale of \(scale)")
     self.unscaled = unscaled
     self.scale = scale
@@ -71,7 +71,7 @@ public struct Decimal {
 }
 
 /// The result of `type(x)`; the raw value is its name in expressions.
-public enum TypeName: String, Sendable, CaseIterable {
+package enum TypeName: String, Sendable, CaseIterable {
   case null = "null_type"
   case bool, int, uint, double, decimal, string, bytes, list, map, type
   case timestamp = "google.protobuf.Timestamp"
@@ -80,19 +80,19 @@ public enum TypeName: String, Sendable, CaseIterable {
 
 /// Why an expression has no value. It allocates no memory, because filters get it in every other
 /// row.
-public struct Failure: Equatable, Sendable {
-  public enum Reason: UInt8, Sendable {
+package struct Failure: Equatable, Sendable {
+  package enum Reason: UInt8, Sendable {
     case absent, unknown, nullOrdering, noOverload, noSuchKey, indexOutOfRange, divisionByZero,
       overflow
     case outOfRange, invalidText, invalidUTF8, duplicateKey, invalidKey, noSelection, invalidPattern
     case unknownTimeZone, tooExpensive
   }
 
-  public var reason: Reason
+  package var reason: Reason
   /// Where in the text of the expression, in bytes; set by the evaluation.
   var offset: Int32
 
-  public init(_ reason: Reason) { self.init(reason, at: 0) }
+  package init(_ reason: Reason) { self.init(reason, at: 0) }
 
   init(_ reason: Reason, at offset: Int32) {
     self.reason = reason
@@ -101,13 +101,13 @@ public struct Failure: Equatable, Sendable {
 }
 
 /// A list, immutable.
-public final class ListValue {
-  public let elements: [Value]
+package final class ListValue {
+  package let elements: [Value]
   /// The total size of the elements, with repetitions: a list that holds another one twice takes
   /// the memory of one, but the time of two when it is compared or written.
   let byteCount: Int
 
-  public init(_ elements: [Value]) {
+  package init(_ elements: [Value]) {
     self.elements = elements
     self.byteCount = elements.reduce(0) { $0 + $1.byteCount }
   }
@@ -115,9 +115,9 @@ public final class ListValue {
 
 /// A map from `bool`, `int`, `uint` and `string` to values, in order of insertion, immutable. Keys
 /// that are equal as numbers are one key.
-public final class MapValue {
-  public let keys: [Value]
-  public let values: [Value]
+package final class MapValue {
+  package let keys: [Value]
+  package let values: [Value]
   /// The size of all keys and values, as for lists.
   let byteCount: Int
   /// Places of keys by hash; empty for small maps, which are searched.
@@ -137,7 +137,7 @@ public final class MapValue {
   /// - Parameters:
   ///   - keys: different from each other.
   ///   - values: as many.
-  public init(uniqueKeys keys: [Value], _ values: [Value]) {
+  package init(uniqueKeys keys: [Value], _ values: [Value]) {
     precondition(keys.count == values.count, "\(keys.count) keys of \(values.count) values")
     self.keys = keys
     self.values = values
@@ -154,7 +154,7 @@ public final class MapValue {
       ? self.places[MapKey(value: key)] : self.keys.firstIndex { $0.equals(key) }
   }
 
-  public subscript(_ key: Value) -> Value? { self.place(of: key).map { self.values[$0] } }
+  package subscript(_ key: Value) -> Value? { self.place(of: key).map { self.values[$0] } }
 }
 
 extension Failure: Error {}
@@ -178,7 +178,7 @@ extension Value {
     }
   }
 
-  public var typeName: TypeName? {
+  package var typeName: TypeName? {
     switch self {
     case .null: .null
     case .bool: .bool

@@ -1,34 +1,34 @@
 internal import Bytes
-public import JSON
-public import Pipeline
+package import JSON
+package import Pipeline
 
 /// Everything that a run needs to resume where the last one ended: the content of a checkpoint
 /// file.
-public struct CheckpointDocument: Sendable, Equatable {
+package struct CheckpointDocument: Sendable, Equatable {
   /// The version of the format that is written.
-  public static let version: Int64 = 1
+  package static let version: Int64 = 1
 
   /// Name of the pipeline.
-  public var pipeline: String
+  package var pipeline: String
   /// ID of the org the positions belong to.
-  public var org: String
+  package var org: String
   /// The org's instance URL at the login of the run that stored it; nil when it is not known.
-  public var instance: String?
+  package var instance: String?
   /// Position per topic.
-  public var topics: [String: TopicPosition]
+  package var topics: [String: TopicPosition]
   /// State per sink, by the sink's name.
-  public var sinks: [String: SinkState]
+  package var sinks: [String: SinkState]
   /// Sinks that the pipeline file has lost, by name.
-  public var removedSinks: [String: RemovedSink]
+  package var removedSinks: [String: RemovedSink]
   /// State of the dead-letter file; nil when there is none.
-  public var deadLetters: SinkState?
+  package var deadLetters: SinkState?
   /// Columns that stages name and a schema has had, by stage: later runs know that these names were
   /// right when a field was deleted.
-  public var matchedColumns: [String: Set<String>] = [:]
+  package var matchedColumns: [String: Set<String>] = [:]
   /// When it was stored, in milliseconds since 1970; set by `FileCheckpointStore.save`.
-  public var savedAt: Int64
+  package var savedAt: Int64
 
-  public init(
+  package init(
     pipeline: String, org: String, topics: [String: TopicPosition] = [:],
     sinks: [String: SinkState] = [:], removedSinks: [String: RemovedSink] = [:],
     deadLetters: SinkState? = nil, savedAt: Int64 = 0
@@ -45,7 +45,7 @@ public struct CheckpointDocument: Sendable, Equatable {
 
 extension CheckpointDocument {
   /// The document as JSON: members in a fixed order, topics and sinks sorted by name.
-  public var json: JSONValue {
+  package var json: JSONValue {
     func object(_ values: [String: JSONValue]) -> JSONValue {
       JSONValue(.object(values.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value) }))
     }
@@ -75,7 +75,7 @@ extension CheckpointDocument {
   }
 
   /// - Throws: `CheckpointError.damaged`, naming the member that is missing or of another type.
-  public init(json: JSONValue) throws(CheckpointError) {
+  package init(json: JSONValue) throws(CheckpointError) {
     func member(_ name: String) throws(CheckpointError) -> JSONValue {
       guard let value = json[name] else {
         throw CheckpointError(.damaged, "'\(name)' is missing")

@@ -1,19 +1,19 @@
 internal import Bytes
-public import Clocks
+package import Clocks
 internal import DurableFiles
 internal import Glibc
-public import JSON
+package import JSON
 
 /// `<pipeline>.journal.ndjson`: a line for each change of positions by hand, in the order in which
 /// they were made. Lines are never changed.
-public enum CheckpointJournal {
+package enum CheckpointJournal {
   /// Appends a line, durable on return. To be called with the lock held, before the change.
   ///
   /// - Parameters:
   ///   - command: the command that the user gave, without secrets.
   ///   - clock: of the line's time.
   ///   - old, new: the value that is replaced and the one that replaces it.
-  public static func append(
+  package static func append(
     _ paths: StatePaths, command: String, topic: String?, old: JSONValue, new: JSONValue,
     clock: ProcessClock = ProcessClock()
   ) throws(CheckpointError) {

@@ -1,5 +1,5 @@
 internal import Bytes
-public import Clocks
+package import Clocks
 package import DurableFiles
 internal import Glibc
 internal import JSON
@@ -10,9 +10,9 @@ internal import JSON
 /// synchronised. A reader sees the old checkpoint or the new one. The lock is an flock(2) of
 /// `<pipeline>.lock`, held until the object goes or the process ends in whatever way. Driven by one
 /// thread; calls block.
-public final class FileCheckpointStore {
+package final class FileCheckpointStore {
   /// Where the checkpoint is: `<directory>/<pipeline>.checkpoint.json`.
-  public let path: String
+  package let path: String
   private let directory: String
   private let pipeline: String
   private let fileSystem: any FileSystem
@@ -27,7 +27,7 @@ public final class FileCheckpointStore {
   ///   - isRun: false for a command that changes the state and may end without a change. The lock then
   ///     still names the last run, which may have been killed.
   /// - Throws: `CheckpointError.alreadyRunning` with the process ID of the holder; `.io`.
-  public convenience init(
+  package convenience init(
     directory: String, pipeline: String, isRun: Bool = true, clock: ProcessClock = ProcessClock()
   ) throws(CheckpointError) {
     try self.init(
@@ -66,14 +66,14 @@ public final class FileCheckpointStore {
   }
 
   /// The stored checkpoint, durable on return; nil when none was ever stored.
-  public func load() throws(CheckpointError) -> CheckpointDocument? {
+  package func load() throws(CheckpointError) -> CheckpointDocument? {
     try Self.load(
       StatePaths(directory: self.directory, pipeline: self.pipeline), on: self.fileSystem,
       isOwner: true)
   }
 
   /// Reads the stored checkpoint without the lock, also during a run. Writes nothing.
-  public static func peek(_ paths: StatePaths) throws(CheckpointError) -> CheckpointDocument? {
+  package static func peek(_ paths: StatePaths) throws(CheckpointError) -> CheckpointDocument? {
     try Self.load(paths, on: SystemFileSystem(), isOwner: false)
   }
 
@@ -134,7 +134,7 @@ public final class FileCheckpointStore {
   ///
   /// After an error it is unknown whether the old or the new document is stored, so the run has to
   /// end. A document above the limit for reading is not written.
-  public func save(_ document: CheckpointDocument) throws(CheckpointError) {
+  package func save(_ document: CheckpointDocument) throws(CheckpointError) {
     var document = document
     document.savedAt = self.clock()
     var text = ByteBuffer(capacity: 16384)
@@ -167,7 +167,7 @@ public final class FileCheckpointStore {
 
   /// Identifies this state directory, and this pipeline in it, for as long as the file exists: 16
   /// hexadecimal digits, random, durable on return.
-  public func identity() throws(CheckpointError) -> String {
+  package func identity() throws(CheckpointError) -> String {
     let paths = StatePaths(directory: self.directory, pipeline: self.pipeline)
     do throws(FileSystemError) {
       return try StateIdentity.value(paths.identity, in: self.directory, on: self.fileSystem)

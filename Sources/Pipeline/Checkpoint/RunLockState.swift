@@ -2,23 +2,23 @@ internal import Glibc
 
 /// Whether a run holds the lock of a pipeline, found without touching the lock: taking it, even for
 /// a moment and shared, would turn away a run that begins in that moment.
-public struct RunLockState: Sendable, Equatable {
+package struct RunLockState: Sendable, Equatable {
   /// nil when the system does not tell.
-  public var isHeld: Bool?
+  package var isHeld: Bool?
   /// The process that took the lock last, a run or a command that changes the state.
-  public var processID: Int32?
+  package var processID: Int32?
   /// The last run that took the lock; nil if there has been none.
-  public var run: Run?
+  package var run: Run?
 
-  public struct Run: Sendable, Equatable {
+  package struct Run: Sendable, Equatable {
     /// Nil if the run was killed as it took the lock.
-    public var processID: Int32?
+    package var processID: Int32?
     /// Milliseconds since 1970.
-    public var takenAt: Int64
+    package var takenAt: Int64
   }
 
   /// - Parameter path: `StatePaths.lock`.
-  public static func read(_ path: String) -> RunLockState {
+  package static func read(_ path: String) -> RunLockState {
     var status = stat()
     guard stat(path, &status) == 0 else { return RunLockState(isHeld: false) }
     var state = RunLockState()

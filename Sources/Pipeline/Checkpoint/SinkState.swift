@@ -1,37 +1,37 @@
-public import JSON
-public import Pipeline
+package import JSON
+package import Pipeline
 
 /// The checkpoint's state of a sink, with which the sink resumes where its last commit ended.
 ///
 /// The members are the sink's own; those of files are also known here, since what becomes of the
 /// output of a removed or renamed sink is decided without it.
-public struct SinkState: Sendable, Equatable {
+package struct SinkState: Sendable, Equatable {
   /// The state as the sink has made it.
-  public var json: JSONValue
+  package var json: JSONValue
 
-  public init(_ json: JSONValue) { self.json = json }
+  package init(_ json: JSONValue) { self.json = json }
 
   /// The state of a sink that has written nothing to its directory.
-  public init(directory: String) {
+  package init(directory: String) {
     self.json = ["directory": .string(directory), "files": []]
   }
 
   /// Where the sink writes; nil for a sink without files.
-  public var directory: String? { self.json["directory"]?.string }
+  package var directory: String? { self.json["directory"]?.string }
 
   /// The number of files in progress.
-  public var openFileCount: Int { self.json["files"]?.array?.count ?? 0 }
+  package var openFileCount: Int { self.json["files"]?.array?.count ?? 0 }
 }
 
 /// A sink that the pipeline file does not have any more: where it stopped.
-public struct RemovedSink: Sendable, Equatable {
+package struct RemovedSink: Sendable, Equatable {
   /// Milliseconds since 1970.
-  public var removedAt: Int64
-  public var state: SinkState
+  package var removedAt: Int64
+  package var state: SinkState
   /// The positions that the pipeline had then, by topic.
-  public var positions: [String: TopicPosition]
+  package var positions: [String: TopicPosition]
 
-  public init(removedAt: Int64, state: SinkState, positions: [String: TopicPosition]) {
+  package init(removedAt: Int64, state: SinkState, positions: [String: TopicPosition]) {
     self.removedAt = removedAt
     self.state = state
     self.positions = positions

@@ -1,9 +1,9 @@
 /// The content of a column's cells and its written form.
 ///
 /// A cell is 64 bits: a number, or a range of the batch's arena (`RecordBatch.Range`).
-public enum ColumnType: Hashable, Sendable {
-  public enum TimeUnit: Hashable, Sendable { case milliseconds, microseconds, nanoseconds }
-  public enum DateUnit: Hashable, Sendable {
+package enum ColumnType: Hashable, Sendable {
+  package enum TimeUnit: Hashable, Sendable { case milliseconds, microseconds, nanoseconds }
+  package enum DateUnit: Hashable, Sendable {
     /// Days since 1970-01-01 (Avro `date`).
     case days
     /// Milliseconds since 1970-01-01T00:00:00Z (Salesforce DateOnly); the date is the one in UTC.

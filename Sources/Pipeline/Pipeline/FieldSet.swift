@@ -4,7 +4,7 @@ extension UnsafeBufferPointer<UInt8> {
   /// add.
   @inlinable
   @inline(__always)
-  public func hasField(inSlot slot: Int) -> Bool {
+  package func hasField(inSlot slot: Int) -> Bool {
     slot >> 3 < self.count && self[slot >> 3] & 1 << UInt8(slot & 7) != 0
   }
 }

@@ -2,9 +2,9 @@
 ///
 /// Emptied when its layouts have too many slots together, because the number of schemas depends on
 /// the service. Values that are needed again are recompiled. Used by one thread at a time.
-public struct LayoutCache<Value> {
+package struct LayoutCache<Value> {
   /// About 800 objects with 300 fields each.
-  public static var maxSlotCount: Int { 1 << 18 }
+  package static var maxSlotCount: Int { 1 << 18 }
 
   @usableFromInline struct Entry {
     /// Retains the layout, so that its identity is not reused.
@@ -15,17 +15,17 @@ public struct LayoutCache<Value> {
   @usableFromInline var entries: [ObjectIdentifier: Entry] = [:]
   private var slotCount = 0
 
-  public init() {}
+  package init() {}
 
-  public var count: Int { self.entries.count }
+  package var count: Int { self.entries.count }
 
-  public var values: some Sequence<Value> { self.entries.values.lazy.map(\.value) }
+  package var values: some Sequence<Value> { self.entries.values.lazy.map(\.value) }
 
-  @inlinable public subscript(layout: RecordLayout) -> Value? {
+  @inlinable package subscript(layout: RecordLayout) -> Value? {
     self.entries[ObjectIdentifier(layout)]?.value
   }
 
-  public mutating func insert(_ value: Value, for layout: RecordLayout) {
+  package mutating func insert(_ value: Value, for layout: RecordLayout) {
     if self.slotCount + layout.slotCount > Self.maxSlotCount {
       self.entries.removeAll()
       self.slotCount = 0
@@ -35,7 +35,7 @@ public struct LayoutCache<Value> {
     if old == nil { self.slotCount += layout.slotCount }
   }
 
-  public mutating func removeAll(where isRemoved: (Value) -> Bool) {
+  package mutating func removeAll(where isRemoved: (Value) -> Bool) {
     self.entries = self.entries.filter { !isRemoved($0.value.value) }
     self.slotCount = self.entries.values.reduce(0) { $0 + $1.layout.slotCount }
   }

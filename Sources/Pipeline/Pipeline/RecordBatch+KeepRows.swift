@@ -4,7 +4,7 @@ extension RecordBatch {
   ///
   /// - Parameter keeps: called once for each row, in order, with the index of its event; must not change
   ///   the batch, but may refuse the event.
-  public func keepRows(where keeps: (Row, _ event: Int) throws -> Bool) rethrows {
+  package func keepRows(where keeps: (Row, _ event: Int) throws -> Bool) rethrows {
     var kept = 0
     var verdicts: [Bool] = []
     for index in self.events.indices {

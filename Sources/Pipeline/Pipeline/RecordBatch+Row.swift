@@ -3,11 +3,11 @@ extension RecordBatch {
   ///
   /// Holds nothing but three addresses, so that reading a cell costs no call and no reference
   /// count. Cells and presence are valid until the next row is added, bytes until the arena grows.
-  public struct Row {
+  package struct Row {
     /// `layout.slotCount` of them.
-    public let cells: UnsafeMutablePointer<UInt64>
+    package let cells: UnsafeMutablePointer<UInt64>
     /// Their number is rounded up to a multiple of 8; those beyond `layout.slotCount` stay 0.
-    public let presence: UnsafeMutablePointer<UInt8>
+    package let presence: UnsafeMutablePointer<UInt8>
     @usableFromInline let arena: UnsafeMutablePointer<UInt8>
 
     @inline(__always)
@@ -22,33 +22,33 @@ extension RecordBatch {
 
     /// False for a slot that is absent or null.
     @inlinable @inline(__always)
-    public func hasValue(_ slot: Int) -> Bool { self.presence[slot] == Presence.value }
+    package func hasValue(_ slot: Int) -> Bool { self.presence[slot] == Presence.value }
 
     /// Nil for a slot that is absent or null.
     @inlinable @inline(__always)
-    public func value(_ slot: Int) -> UInt64? { self.hasValue(slot) ? self.cells[slot] : nil }
+    package func value(_ slot: Int) -> UInt64? { self.hasValue(slot) ? self.cells[slot] : nil }
 
     /// Bytes of a cell that holds a range.
     @inlinable @inline(__always)
-    public func bytes(_ cell: UInt64) -> UnsafeBufferPointer<UInt8> {
+    package func bytes(_ cell: UInt64) -> UnsafeBufferPointer<UInt8> {
       let range = Range(cell: cell)
       return UnsafeBufferPointer(start: self.arena + range.offset, count: range.count)
     }
 
     /// Bytes of a slot that holds a range; empty if it is absent or null.
     @inlinable @inline(__always)
-    public func text(_ slot: Int) -> UnsafeBufferPointer<UInt8> {
+    package func text(_ slot: Int) -> UnsafeBufferPointer<UInt8> {
       self.value(slot).map { self.bytes($0) } ?? UnsafeBufferPointer(start: nil, count: 0)
     }
 
     @inlinable @inline(__always)
-    public func set(_ slot: Int, to cell: UInt64) {
+    package func set(_ slot: Int, to cell: UInt64) {
       self.cells[slot] = cell
       self.presence[slot] = Presence.value
     }
 
     @inlinable @inline(__always)
-    public func set(_ slot: Int, to range: Range) { self.set(slot, to: range.cell) }
+    package func set(_ slot: Int, to range: Range) { self.set(slot, to: range.cell) }
   }
 
   /// Appends the record IDs of an event's rows, joined by commas. Together with the event's ID they

@@ -4,44 +4,44 @@
 /// values are ranges of the arena, which rows of one event share. `removeAll` keeps the memory, so
 /// in the steady state nothing is allocated per event. Not `Sendable`: used by one thread at a
 /// time.
-public final class RecordBatch {
-  public enum Presence {
+package final class RecordBatch {
+  package enum Presence {
     /// Not in the event: an update that did not touch the field, or null in a full image.
-    @inlinable public static var absent: UInt8 { 0 }
+    @inlinable package static var absent: UInt8 { 0 }
     /// Set to null by the event.
-    @inlinable public static var null: UInt8 { 1 }
-    @inlinable public static var value: UInt8 { 2 }
+    @inlinable package static var null: UInt8 { 1 }
+    @inlinable package static var value: UInt8 { 2 }
   }
 
   /// A range of arena bytes, packed into a cell: the offset in the high 32 bits, the length in the
   /// low 32 bits.
-  public struct Range {
-    public var offset: Int
-    public var count: Int
+  package struct Range {
+    package var offset: Int
+    package var count: Int
     @inlinable @inline(__always)
-    public init(offset: Int, count: Int) {
+    package init(offset: Int, count: Int) {
       self.offset = offset
       self.count = count
     }
     @inlinable @inline(__always)
-    public init(cell: UInt64) {
+    package init(cell: UInt64) {
       self.offset = Int(cell >> 32)
       self.count = Int(cell & 0xFFFF_FFFF)
     }
     @inlinable @inline(__always)
-    public var cell: UInt64 { UInt64(self.offset) << 32 | UInt64(self.count) }
+    package var cell: UInt64 { UInt64(self.offset) << 32 | UInt64(self.count) }
   }
 
   /// NaN or an infinity inside JSON text, which has `null` in its place.
-  public struct NonfiniteNumber: Sendable {
+  package struct NonfiniteNumber: Sendable {
     /// The cell that holds the text.
-    public var text: UInt64
+    package var text: UInt64
     /// The offset of the `null` in the text.
-    public var offset: UInt32
+    package var offset: UInt32
     /// NaN or an infinity.
-    public var value: Float
+    package var value: Float
 
-    public init(text: UInt64, offset: Int, value: Float) {
+    package init(text: UInt64, offset: Int, value: Float) {
       self.text = text
       self.offset = UInt32(truncatingIfNeeded: offset)
       self.value = value
@@ -49,33 +49,33 @@ public final class RecordBatch {
   }
 
   /// An event that a stage has refused.
-  public struct Refusal: Sendable {
+  package struct Refusal: Sendable {
     /// Index into `events`.
-    public var event: Int
+    package var event: Int
     /// Why, without values.
-    public var reason: String
+    package var reason: String
   }
 
   /// The properties of an event other than its rows.
-  public struct Event {
-    public var firstRow: Int
-    public var rowCount: Int
+  package struct Event {
+    package var firstRow: Int
+    package var rowCount: Int
     /// Raw bytes of the replay ID.
-    public var replayID: Range
+    package var replayID: Range
     /// UTF-8 of `ProducerEvent.id`.
-    public var eventID: Range
+    package var eventID: Range
     /// UTF-8 of the transaction key; empty for platform events.
-    public var transactionKey: Range
+    package var transactionKey: Range
     /// Milliseconds since 1970, within `CommitTime.range`; nil for platform events. For a record
     /// that was read, its `SystemModstamp`.
-    public var commitTimestamp: Int64?
-    public var kind: EventKind
+    package var commitTimestamp: Int64?
+    package var kind: EventKind
     /// The event's place in the epoch, from 0; set by the runner.
-    public var ordinal: Int64
+    package var ordinal: Int64
     /// The record IDs of all its rows, joined, if a stage has removed rows.
     var recordIDs: Range?
 
-    public init(
+    package init(
       firstRow: Int, rowCount: Int, replayID: Range, eventID: Range,
       transactionKey: Range = Range(offset: 0, count: 0), commitTimestamp: Int64?, kind: EventKind,
       ordinal: Int64 = 0
@@ -92,35 +92,35 @@ public final class RecordBatch {
   }
 
   /// The layout whose columns are to be written. Stages replace it; slots stay.
-  @exclusivity(unchecked) public var layout: RecordLayout
-  public var rowCount: Int { self.rows }
-  @exclusivity(unchecked) public var events: [Event] = []
+  @exclusivity(unchecked) package var layout: RecordLayout
+  package var rowCount: Int { self.rows }
+  @exclusivity(unchecked) package var events: [Event] = []
   /// The number of the epoch in which `Event.ordinal` counts; set by the runner.
-  public var epoch = 1
+  package var epoch = 1
   /// Later commit times are in the future and say nothing about how far the stream has been read;
   /// set by the runner, nil if unknown.
-  public var latestCommit: Int64?
+  package var latestCommit: Int64?
   /// The events come from dead letters. They, and events after them, may have been written before.
-  public var isRedriven = false
+  package var isRedriven = false
   /// When the records were requested, in a batch of records that were read; nil in a batch of
   /// events.
-  public var readAt: ContinuousClock.Instant?
+  package var readAt: ContinuousClock.Instant?
   /// In a batch of records that were read, the ordinal of the next event to be taken; set by the
   /// runner.
-  public var nextOrdinal: Int64 = 0
+  package var nextOrdinal: Int64 = 0
 
-  public var arenaBase: UnsafeMutablePointer<UInt8> { self.arena }
-  public var arenaCount: Int { self.arenaUsed }
+  package var arenaBase: UnsafeMutablePointer<UInt8> { self.arena }
+  package var arenaCount: Int { self.arenaUsed }
   /// Numbers that JSON text cannot express, of all rows, in the order of their texts in the arena.
   /// Rows of one event share texts.
-  @exclusivity(unchecked) public private(set) var nonfinite: [NonfiniteNumber] = []
+  @exclusivity(unchecked) package private(set) var nonfinite: [NonfiniteNumber] = []
   /// Events that the current stage cannot process, each once; see `refuse`.
-  public private(set) var refusals: [Refusal] = []
+  package private(set) var refusals: [Refusal] = []
   /// The memory that a row needs outside the arena.
-  public var rowByteCount: Int { self.slotCount * MemoryLayout<UInt64>.size + self.stride }
+  package var rowByteCount: Int { self.slotCount * MemoryLayout<UInt64>.size + self.stride }
   /// The memory of the rows and of what they point to. A batch is written long before ranges of the
   /// arena no longer fit into a cell.
-  public var byteCount: Int { self.arenaUsed + self.rows * self.rowByteCount }
+  package var byteCount: Int { self.arenaUsed + self.rows * self.rowByteCount }
 
   // Strictly private, so that the compiler proves exclusive access and omits the run-time checks,
   // which take a quarter of the time of decoding an event.
@@ -145,7 +145,7 @@ public final class RecordBatch {
   /// A stage refuses an event rather than exceed this size. Stages check the limit themselves.
   static let maxStagedByteCount = 256 << 20
 
-  public init(layout: RecordLayout) {
+  package init(layout: RecordLayout) {
     self.layout = layout
     self.slotCount = layout.slotCount
     self.ownSlotCount = layout.slotCount
@@ -165,7 +165,7 @@ public final class RecordBatch {
   }
 
   @inline(__always)
-  public func row(_ index: Int) -> Row {
+  package func row(_ index: Int) -> Row {
     Row(
       cells: self.cells(ofRow: index), presence: self.presence(ofRow: index), arena: self.arena)
   }
@@ -184,12 +184,12 @@ public final class RecordBatch {
 
   /// Bytes of a cell that holds a range; valid until the arena grows.
   @inline(__always)
-  public func bytes(_ range: Range) -> UnsafeBufferPointer<UInt8> {
+  package func bytes(_ range: Range) -> UnsafeBufferPointer<UInt8> {
     UnsafeBufferPointer(start: self.arena + range.offset, count: range.count)
   }
 
   /// Adds a row in which every slot is absent and returns its index.
-  public func addRow() -> Int {
+  package func addRow() -> Int {
     self.reserveRows(1)
     let row = self.rows
     self.presence(ofRow: row).update(repeating: Presence.absent, count: self.stride)
@@ -205,7 +205,7 @@ public final class RecordBatch {
   }
 
   /// Adds `count` copies of a row (fan-out over record IDs) and returns the index of the first.
-  public func addCopies(ofRow row: Int, count: Int) -> Int {
+  package func addCopies(ofRow row: Int, count: Int) -> Int {
     self.reserveRows(count)
     let first = self.rows
     for copy in first..<first + count {
@@ -218,14 +218,14 @@ public final class RecordBatch {
   }
 
   /// Copies bytes into the arena.
-  public func append(_ bytes: UnsafeBufferPointer<UInt8>) -> Range {
+  package func append(_ bytes: UnsafeBufferPointer<UInt8>) -> Range {
     let place = self.reserveArena(bytes.count)
     if let start = bytes.baseAddress { place.update(from: start, count: bytes.count) }
     return self.commitArena(bytes.count)
   }
 
   /// Reserves `count` arena bytes, which count only after `commitArena`.
-  public func reserveArena(_ count: Int) -> UnsafeMutablePointer<UInt8> {
+  package func reserveArena(_ count: Int) -> UnsafeMutablePointer<UInt8> {
     let needed = self.arenaUsed + count
     if needed > self.arenaCapacity {
       precondition(needed <= UInt32.max, "a batch of \(needed) bytes: flush batches earlier")
@@ -240,7 +240,7 @@ public final class RecordBatch {
     return self.arena + self.arenaUsed
   }
 
-  public func commitArena(_ count: Int) -> Range {
+  package func commitArena(_ count: Int) -> Range {
     defer { self.arenaUsed += count }
     return Range(offset: self.arenaUsed, count: count)
   }
@@ -276,7 +276,7 @@ public final class RecordBatch {
   /// - Parameters:
   ///   - event: index into `events`.
   ///   - reason: why, naming the column, without values.
-  public func refuse(event: Int, reason: String) {
+  package func refuse(event: Int, reason: String) {
     guard !self.refusals.contains(where: { $0.event == event }) else { return }
     self.refusals.append(Refusal(event: event, reason: reason))
   }
@@ -284,7 +284,7 @@ public final class RecordBatch {
   func removeRefusals() { self.refusals.removeAll() }
 
   /// Removes everything added after a mark, so that an undecodable event leaves nothing.
-  public func truncate(rows: Int, arena: Int) {
+  package func truncate(rows: Int, arena: Int) {
     precondition(rows <= self.rows && arena <= self.arenaUsed, "truncate beyond the end")
     self.rows = rows
     self.arenaUsed = arena
@@ -294,10 +294,10 @@ public final class RecordBatch {
   }
 
   /// Notes a number that JSON text cannot express; texts must come in the order of the arena.
-  public func note(_ number: NonfiniteNumber) { self.nonfinite.append(number) }
+  package func note(_ number: NonfiniteNumber) { self.nonfinite.append(number) }
 
   /// Empties the batch for rows of `layout`, whose slots may differ from before.
-  public func removeAll(layout: RecordLayout) {
+  package func removeAll(layout: RecordLayout) {
     self.rows = 0
     self.arenaUsed = 0
     if !self.nonfinite.isEmpty { self.nonfinite.removeAll(keepingCapacity: true) }
@@ -353,7 +353,7 @@ public final class RecordBatch {
 
 extension [RecordBatch.NonfiniteNumber] {
   /// The numbers of one text, in its order. Few batches have any, so check `isEmpty` first.
-  public func numbers(ofText cell: UInt64) -> ArraySlice<RecordBatch.NonfiniteNumber> {
+  package func numbers(ofText cell: UInt64) -> ArraySlice<RecordBatch.NonfiniteNumber> {
     var low = self.startIndex
     var high = self.endIndex
     while low < high {

@@ -1,6 +1,6 @@
 /// One column of a layout: where its values are, and their output name.
-public struct Column: Sendable, Equatable {
-  public enum Content: Sendable, Equatable {
+package struct Column: Sendable, Equatable {
+  package enum Content: Sendable, Equatable {
     /// The same text in every row of the layout.
     case constant(String)
     /// A cell of the row.
@@ -12,30 +12,30 @@ public struct Column: Sendable, Equatable {
     case record(slot: Int, scalar: ScalarBranch?, children: [Column])
   }
 
-  public struct ScalarBranch: Sendable, Equatable {
-    public var slot: Int
-    public var type: ColumnType
-    public init(slot: Int, type: ColumnType) {
+  package struct ScalarBranch: Sendable, Equatable {
+    package var slot: Int
+    package var type: ColumnType
+    package init(slot: Int, type: ColumnType) {
       self.slot = slot
       self.type = type
     }
   }
 
   /// The key of the line, before escaping.
-  public var name: String
+  package var name: String
   /// The path in the schema: `["BillingAddress", "City"]`; only the name for metadata.
-  public var path: [String]
-  public var content: Content
+  package var path: [String]
+  package var content: Content
   /// `Data:Currency` and the like, from the schema's `doc`, without the custom field's ID.
-  public var salesforceType: String?
+  package var salesforceType: String?
   /// Whether this is one of the columns that every line has and whose names begin with `_`.
-  public var isMetadata: Bool
+  package var isMetadata: Bool
   /// The stage `set` computed the column, so the schema does not have it.
   package var isComputed = false
   /// The stage `mask` has replaced its values.
   var isMasked = false
 
-  public init(
+  package init(
     name: String, path: [String], content: Content, salesforceType: String? = nil,
     isMetadata: Bool = false
   ) {
@@ -52,36 +52,36 @@ public struct Column: Sendable, Equatable {
 /// Created when a schema ID is first seen; stages derive new layouts from it. Slots belong to the
 /// batch and keep their places; columns refer to them, so selecting, renaming and flattening cost
 /// nothing per row. Sinks keep what they compile per layout in a `LayoutCache`.
-public final class RecordLayout: Sendable {
-  public enum Family: Sendable, Hashable {
+package final class RecordLayout: Sendable {
+  package enum Family: Sendable, Hashable {
     case changeEvent
     case platformEvent
   }
 
-  public let topic: String
-  public let schemaID: String
+  package let topic: String
+  package let schemaID: String
   /// API name of the object or event: `Opportunity`, `Order_Event__e`.
-  public let entity: String
-  public let family: Family
+  package let entity: String
+  package let family: Family
   /// The number of cells in a row, including the metadata slots. Slots that stages have added come
   /// last.
-  public let slotCount: Int
+  package let slotCount: Int
   /// Slots that hold fields of the schema in the order in which names are listed in
   /// `_changed_fields`: top level first, then the children of records.
-  public let fieldOrder: [Int]
-  public let columns: [Column]
+  package let fieldOrder: [Int]
+  package let columns: [Column]
   /// The records among the fields of the schema, each before those nested in it. Stages may flatten
   /// them, but do not remove them from this list.
-  public let compounds: [Compound]
+  package let compounds: [Compound]
 
   /// A field that is a record.
-  public struct Compound: Sendable, Equatable {
+  package struct Compound: Sendable, Equatable {
     /// The slot of its presence. In a set of fields, its bit says that the event names the field as
     /// a whole, in addition to the bits of its parts.
-    public var slot: Int
-    public var path: [String]
+    package var slot: Int
+    package var path: [String]
 
-    public init(slot: Int, path: [String]) {
+    package init(slot: Int, path: [String]) {
       self.slot = slot
       self.path = path
     }
@@ -90,7 +90,7 @@ public final class RecordLayout: Sendable {
   /// The slot in which the stage `route` notes the sinks of a row.
   let routeSlot: Int?
 
-  public init(
+  package init(
     topic: String, schemaID: String, entity: String, family: Family, slotCount: Int,
     fieldOrder: [Int], columns: [Column], compounds: [Compound] = []
   ) {
@@ -121,7 +121,7 @@ public final class RecordLayout: Sendable {
 
   /// The same rows with additional slots at the end, for columns that a stage is about to add. They
   /// count as fields, so `_changed_fields` lists their names.
-  public func adding(slots count: Int) -> RecordLayout {
+  package func adding(slots count: Int) -> RecordLayout {
     RecordLayout(
       self, slotCount: self.slotCount + count,
       fieldOrder: self.fieldOrder + (self.slotCount..<self.slotCount + count),
@@ -136,7 +136,7 @@ public final class RecordLayout: Sendable {
   }
 
   /// The same rows with other columns.
-  public func with(columns: [Column]) -> RecordLayout {
+  package func with(columns: [Column]) -> RecordLayout {
     RecordLayout(
       self, slotCount: self.slotCount, fieldOrder: self.fieldOrder, columns: columns,
       routeSlot: self.routeSlot)
@@ -144,34 +144,34 @@ public final class RecordLayout: Sendable {
 }
 
 /// Slots that every layout has, whatever its schema.
-public enum MetadataSlot {
-  public static let replayID = 0  // string: hex text
-  public static let eventID = 1  // string
-  public static let kind = 2  // enumeration of `EventKind`
-  public static let entity = 3  // string
-  public static let changeType = 4  // string: symbol of the writer schema
-  public static let recordID = 5  // string
-  public static let recordIDs = 6  // stringList, with "record_ids": "array" only
-  public static let commitTimestamp = 7  // timestamp, milliseconds
-  public static let commitNumber = 8  // string of decimal digits
-  public static let commitUser = 9  // string
-  public static let transactionKey = 10  // string
-  public static let sequenceNumber = 11  // int32
-  public static let changeOrigin = 12  // string
-  public static let changedFields = 13  // fieldSet
-  public static let nulledFields = 14  // fieldSet
-  public static let diffFields = 15  // fieldSet
+package enum MetadataSlot {
+  package static let replayID = 0  // string: hex text
+  package static let eventID = 1  // string
+  package static let kind = 2  // enumeration of `EventKind`
+  package static let entity = 3  // string
+  package static let changeType = 4  // string: symbol of the writer schema
+  package static let recordID = 5  // string
+  package static let recordIDs = 6  // stringList, with "record_ids": "array" only
+  package static let commitTimestamp = 7  // timestamp, milliseconds
+  package static let commitNumber = 8  // string of decimal digits
+  package static let commitUser = 9  // string
+  package static let transactionKey = 10  // string
+  package static let sequenceNumber = 11  // int32
+  package static let changeOrigin = 12  // string
+  package static let changedFields = 13  // fieldSet
+  package static let nulledFields = 14  // fieldSet
+  package static let diffFields = 15  // fieldSet
   /// The first slot of the schema's own fields.
-  public static let count = 16
+  package static let count = 16
 }
 
 /// The column `_kind` (LinesAndColumns.md#a-line).
-public enum EventKind: UInt8, Sendable, CaseIterable {
+package enum EventKind: UInt8, Sendable, CaseIterable {
   case change, gap, overflow, wildcard, event
   /// A record that was read, not changed.
   case snapshot
 
-  public var name: String {
+  package var name: String {
     switch self {
     case .change: "change"
     case .gap: "gap"

@@ -2,15 +2,15 @@ internal import Bytes
 internal import HTTPClient
 
 /// What the Pub/Sub API is called with. Prints without its value.
-public struct AccessToken: Sendable, Hashable {
+package struct AccessToken: Sendable, Hashable {
   /// The secret itself: visible ASCII, never empty, at most 16 KiB.
-  public let value: String
+  package let value: String
   /// Origin of the org, such as `https://acme.my.salesforce.com`, without a slash at its end.
-  public let instanceURL: String
+  package let instanceURL: String
   /// 18 characters, case-insensitive by their last three.
-  public let organizationID: String
+  package let organizationID: String
   /// The user that logged in, 15 or 18 characters; nil where the login does not say.
-  public let userID: String?
+  package let userID: String?
 
   /// Throws `AuthError` of code `unavailable` for an empty or unusable value, of code
   /// `configuration` when the instance URL is not usable.
@@ -62,9 +62,9 @@ public struct AccessToken: Sendable, Hashable {
 }
 
 extension AccessToken: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  public var description: String { "access token of \(self.organizationID) (redacted)" }
-  public var debugDescription: String { self.description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "access token of \(self.organizationID) (redacted)" }
+  package var debugDescription: String { self.description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension String {

@@ -1,5 +1,5 @@
 /// One way to get an access token.
-public protocol AccessTokenFlow: Sendable {
+package protocol AccessTokenFlow: Sendable {
   /// Asks once, without retries. Throws `AuthError`, or `CancellationError`.
   /// - Returns: `serverDate` is the server's clock by the answer's `Date` header, in seconds since
   ///   1970; nil when there is none.
@@ -15,6 +15,6 @@ public protocol AccessTokenFlow: Sendable {
 }
 
 extension AccessTokenFlow {
-  public var isRenewedElsewhere: Bool { false }
-  public var replacesSecrets: Bool { false }
+  package var isRenewedElsewhere: Bool { false }
+  package var replacesSecrets: Bool { false }
 }

@@ -5,7 +5,7 @@ internal import EventLoop
 ///
 /// However many ask at once, one login runs. After three refusals in a row none is tried any more,
 /// since the service locks users out; nor is one when new tokens are refused again and again.
-public actor AccessTokenProvider {
+package actor AccessTokenProvider {
   private static let maxRefusals = 3
 
   private let flow: any AccessTokenFlow
@@ -22,11 +22,11 @@ public actor AccessTokenProvider {
 
   /// The server's clock at the latest login, in seconds since 1970; nil before it, or when the flow
   /// asks no server.
-  public private(set) var serverDate: Int64?
+  package private(set) var serverDate: Int64?
   /// When `serverDate` was read.
-  public private(set) var serverDateReadAt: ContinuousClock.Instant?
+  package private(set) var serverDateReadAt: ContinuousClock.Instant?
 
-  public init(_ flow: any AccessTokenFlow) { self.init(flow, clock: ProcessClock()) }
+  package init(_ flow: any AccessTokenFlow) { self.init(flow, clock: ProcessClock()) }
 
   package init(_ flow: any AccessTokenFlow, clock: ProcessClock) {
     self.flow = flow
@@ -37,7 +37,7 @@ public actor AccessTokenProvider {
   ///
   /// Throws `AuthError`, `CancellationError` when the calling task is cancelled, and what a given
   /// token's reader throws. Does not retry: the caller backs off on `unavailable`.
-  public func token() async throws -> AccessToken {
+  package func token() async throws -> AccessToken {
     if let cached = self.cached { return cached }
     guard self.refusals < Self.maxRefusals else {
       throw AuthError(
@@ -61,7 +61,7 @@ public actor AccessTokenProvider {
   /// or not the calling task is cancelled.
   ///
   /// - Parameter limit: how long.
-  public func settle(within limit: Duration) async {
+  package func settle(within limit: Duration) async {
     guard self.login != nil, self.flow.replacesSecrets else { return }
     let waiting = Task { try await self.result() }
     let timer = Task { [clock] in
@@ -90,7 +90,7 @@ public actor AccessTokenProvider {
   }
 
   /// The service has accepted a token. Does nothing when it has been replaced meanwhile.
-  public func worked(_ value: String) {
+  package func worked(_ value: String) {
     if self.cached?.value == value { self.trials.worked() }
   }
 
@@ -99,7 +99,7 @@ public actor AccessTokenProvider {
   ///
   /// - Returns: whether another will be asked for.
   @discardableResult
-  public func refused(_ value: String) -> Bool {
+  package func refused(_ value: String) -> Bool {
     if let cached = self.cached, cached.value == value {
       self.trials.refused(at: self.clock.now)
       self.rejected = cached
@@ -160,5 +160,5 @@ public actor AccessTokenProvider {
 }
 
 extension AccessTokenProvider: CustomReflectable {
-  public nonisolated var customMirror: Mirror { Mirror(self, children: []) }
+  package nonisolated var customMirror: Mirror { Mirror(self, children: []) }
 }

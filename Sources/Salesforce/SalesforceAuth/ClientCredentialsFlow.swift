@@ -1,8 +1,8 @@
-public import HTTPClient
+package import HTTPClient
 
 /// OAuth 2.0 client credentials (RFC 6749 section 4.4), which Salesforce offers on a My Domain host
 /// only. The answer has no refresh token: one asks again.
-public struct ClientCredentialsFlow: AccessTokenFlow {
+package struct ClientCredentialsFlow: AccessTokenFlow {
   private let clientID: String
   private let clientSecret: String
   private let endpoint: TokenEndpoint
@@ -10,7 +10,7 @@ public struct ClientCredentialsFlow: AccessTokenFlow {
   /// - Parameters:
   ///   - loginURL: origin of the org, such as `https://acme.my.salesforce.com`.
   ///   - organizationID: 15 or 18 characters; nil to take it from the answer.
-  public init(
+  package init(
     loginURL: String, clientID: String, clientSecret: String, organizationID: String?,
     client: HTTPClient
   ) {
@@ -21,7 +21,7 @@ public struct ClientCredentialsFlow: AccessTokenFlow {
       client: client)
   }
 
-  public func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
+  package func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
     guard !self.clientID.isEmpty, !self.clientSecret.isEmpty else {
       throw AuthError(.configuration, "client_id and client_secret must not be empty")
     }
@@ -37,7 +37,7 @@ public struct ClientCredentialsFlow: AccessTokenFlow {
 extension ClientCredentialsFlow: CustomStringConvertible, CustomDebugStringConvertible,
   CustomReflectable
 {
-  public var description: String { "client credentials (redacted)" }
-  public var debugDescription: String { self.description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "client credentials (redacted)" }
+  package var debugDescription: String { self.description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

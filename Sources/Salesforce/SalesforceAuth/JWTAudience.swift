@@ -1,15 +1,15 @@
 /// The audience that Salesforce expects in an assertion: by the kind of org, not by the host that the
 /// assertion is sent to.
-public enum JWTAudience {
-  public static let production = "https://login.salesforce.com"
-  public static let sandbox = "https://test.salesforce.com"
+package enum JWTAudience {
+  package static let production = "https://login.salesforce.com"
+  package static let sandbox = "https://test.salesforce.com"
 
   /// - Parameters:
   ///   - loginURL: origin that the assertion is sent to, without a slash at its end.
   ///   - host: its host, in lower case.
   /// - Returns: the audience of sandboxes and scratch orgs, or that of all other orgs, for hosts of
   ///   Salesforce; for any other host, such as that of an Experience Cloud site, the URL itself.
-  public static func audience(loginURL: String, host: String) -> String {
+  package static func audience(loginURL: String, host: String) -> String {
     switch host {
     case "login.salesforce.com": return Self.production
     case "test.salesforce.com": return Self.sandbox

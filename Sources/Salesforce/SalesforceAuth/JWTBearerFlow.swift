@@ -1,22 +1,22 @@
 internal import Clocks
-public import Cryptography
+package import Cryptography
 internal import EventLoop
-public import HTTPClient
+package import HTTPClient
 
 /// OAuth 2.0 JWT bearer (RFC 7523): every login is a new assertion, signed with the key whose
 /// certificate the app knows. The answer has no refresh token.
-public struct JWTBearerFlow: AccessTokenFlow {
+package struct JWTBearerFlow: AccessTokenFlow {
   /// Who logs in, and where.
-  public struct Identity: Sendable {
+  package struct Identity: Sendable {
     /// Origin of the login host.
-    public var loginURL: String
+    package var loginURL: String
     /// Consumer key of the app.
-    public var clientID: String
-    public var username: String
+    package var clientID: String
+    package var username: String
     /// The audience by `JWTAudience`, unless the configuration has one.
-    public var audience: String
+    package var audience: String
 
-    public init(loginURL: String, clientID: String, username: String, audience: String) {
+    package init(loginURL: String, clientID: String, username: String, audience: String) {
       self.loginURL = loginURL
       self.clientID = clientID
       self.username = username
@@ -41,7 +41,7 @@ public struct JWTBearerFlow: AccessTokenFlow {
   ///   - organizationID: 15 or 18 characters; nil to take it from the answer.
   ///   - now: this machine's clock, in seconds since 1970; nil: the one of `client`.
   ///   - onNotice: receives, in a sentence, what the user should correct though the login worked.
-  public init(
+  package init(
     _ identity: Identity, key: RSASigningKey, organizationID: String?, client: HTTPClient,
     now: (@Sendable () -> Int64)? = nil,
     onNotice: @escaping @Sendable (String) -> Void = { _ in }
@@ -56,7 +56,7 @@ public struct JWTBearerFlow: AccessTokenFlow {
     self.onNotice = onNotice
   }
 
-  public func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
+  package func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
     let used = self.correction.withLock { $0 }
     let reply = try await self.ask(correction: used)
     guard case .failure(var refusal) = reply.result, refusal.code == .refused
@@ -111,7 +111,7 @@ public struct JWTBearerFlow: AccessTokenFlow {
 }
 
 extension JWTBearerFlow: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  public var description: String { "JWT bearer (redacted)" }
-  public var debugDescription: String { self.description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "JWT bearer (redacted)" }
+  package var debugDescription: String { self.description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -7,16 +7,16 @@ package import HTTPClient
 /// An app may replace the refresh token with every use. No login is attempted unless there is room
 /// for a new one. It is durable in its file before the access token that came with it is used; if it
 /// cannot be stored, it is kept in memory, and storing is tried again before anything else.
-public struct RefreshTokenFlow: AccessTokenFlow {
+package struct RefreshTokenFlow: AccessTokenFlow {
   /// The app, and where it is known.
-  public struct App: Sendable {
+  package struct App: Sendable {
     /// Origin of the login host.
-    public var loginURL: String
-    public var clientID: String
+    package var loginURL: String
+    package var clientID: String
     /// Nil for apps that do not require it.
-    public var clientSecret: String?
+    package var clientSecret: String?
 
-    public init(loginURL: String, clientID: String, clientSecret: String?) {
+    package init(loginURL: String, clientID: String, clientSecret: String?) {
       self.loginURL = loginURL
       self.clientID = clientID
       self.clientSecret = clientSecret
@@ -54,9 +54,9 @@ public struct RefreshTokenFlow: AccessTokenFlow {
     self.onNotice = onNotice
   }
 
-  public var replacesSecrets: Bool { true }
+  package var replacesSecrets: Bool { true }
 
-  public func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
+  package func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
     switch self.source {
     case .value(let token):
       let used = self.unstored.withLock { $0 } ?? token
@@ -131,7 +131,7 @@ public struct RefreshTokenFlow: AccessTokenFlow {
 extension RefreshTokenFlow: CustomStringConvertible, CustomDebugStringConvertible,
   CustomReflectable
 {
-  public var description: String { "refresh token (redacted)" }
-  public var debugDescription: String { self.description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "refresh token (redacted)" }
+  package var debugDescription: String { self.description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -7,7 +7,7 @@ internal import JSON
 ///
 /// Source: ServiceLogins.md#salesforce-cli. Versions since May 2026 redact the token in `sf org display` and
 /// print it with `sf org auth show-access-token` only; earlier ones know the former only.
-public struct SalesforceCLIFlow: AccessTokenFlow {
+package struct SalesforceCLIFlow: AccessTokenFlow {
   private let program: String
   private let targetOrg: String
   private let organizationID: String?
@@ -19,7 +19,7 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
   ///   - targetOrg: alias or username, as the CLI knows it; no option (`isTargetOrg`).
   ///   - organizationID: 15 or 18 characters; nil to take it from the answer.
   ///   - timeLimit: of each call of the program.
-  public init(
+  package init(
     program: String, targetOrg: String, organizationID: String?,
     timeLimit: Duration = .seconds(60)
   ) {
@@ -40,12 +40,12 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
   }
 
   /// Whether a text can be an alias or a username, and is not read as an option.
-  public static func isTargetOrg(_ text: String) -> Bool {
+  package static func isTargetOrg(_ text: String) -> Bool {
     (1...255).contains(text.utf8.count) && !text.hasPrefix("-")
       && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
   }
 
-  public func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
+  package func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
     let (org, warnings) = try await self.ask(["org", "display"])
     if let refusal = self.staleness(of: org, warnings: warnings) { throw refusal }
     guard let instanceURL = org["instanceUrl"]?.string, !instanceURL.isEmpty else {
@@ -182,7 +182,7 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
 extension SalesforceCLIFlow: CustomStringConvertible, CustomDebugStringConvertible,
   CustomReflectable
 {
-  public var description: String { "Salesforce CLI for \(self.targetOrg)" }
-  public var debugDescription: String { self.description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "Salesforce CLI for \(self.targetOrg)" }
+  package var debugDescription: String { self.description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

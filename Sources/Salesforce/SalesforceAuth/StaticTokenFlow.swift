@@ -1,5 +1,5 @@
 /// A token that another program obtains and renews.
-public struct StaticTokenFlow: AccessTokenFlow {
+package struct StaticTokenFlow: AccessTokenFlow {
   private let token: @Sendable () throws -> String
   private let instanceURL: String
   private let organizationID: String?
@@ -8,7 +8,7 @@ public struct StaticTokenFlow: AccessTokenFlow {
   ///   - token: reads the token from its place each time; white space around it is dropped.
   ///     What it throws is thrown by `obtain`.
   ///   - organizationID: 15 or 18 characters; nil to take it from the token.
-  public init(
+  package init(
     token: @escaping @Sendable () throws -> String, instanceURL: String, organizationID: String?
   ) {
     self.token = token
@@ -16,9 +16,9 @@ public struct StaticTokenFlow: AccessTokenFlow {
     self.organizationID = organizationID
   }
 
-  public var isRenewedElsewhere: Bool { true }
+  package var isRenewedElsewhere: Bool { true }
 
-  public func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
+  package func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
     let text = try self.token()
     let value = String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
     guard !value.isEmpty else {
@@ -44,7 +44,7 @@ public struct StaticTokenFlow: AccessTokenFlow {
 
 extension StaticTokenFlow: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable
 {
-  public var description: String { "given access token (redacted)" }
-  public var debugDescription: String { self.description }
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var description: String { "given access token (redacted)" }
+  package var debugDescription: String { self.description }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -5,7 +5,7 @@ internal import HTTPClient
 /// A truncated body can have status 200 and be well-formed HTTP. So a page counts only if it has as
 /// many rows as its headers say and the last one is complete. Earlier rows are complete anyway,
 /// because each ends with its line.
-public final class BulkRows {
+package final class BulkRows {
   private let page: BulkPage
   private let fields: [String]
   private var reader: CSVReader
@@ -13,20 +13,20 @@ public final class BulkRows {
   private var rowCount = 0
 
   /// - Parameter fields: the selected fields, in order, which the header has to name.
-  public init(_ page: BulkPage, fields: [String], limits: CSVReader.Limits = .init()) {
+  package init(_ page: BulkPage, fields: [String], limits: CSVReader.Limits = .init()) {
     self.page = page
     self.fields = fields
     self.reader = CSVReader(limits: limits)
   }
 
   /// Rows read so far.
-  public var count: Int { self.rowCount }
+  package var count: Int { self.rowCount }
 
   /// Lends the next row; false after the last one of a complete page.
   ///
   /// Throws `RESTError` of disposition `retry` if the page is incomplete or not what was requested,
   /// and what `body` throws.
-  public func next(_ body: (borrowing CSVRow) throws -> Void) async throws -> Bool {
+  package func next(_ body: (borrowing CSVRow) throws -> Void) async throws -> Bool {
     while true {
       switch try self.step() {
       case .row:

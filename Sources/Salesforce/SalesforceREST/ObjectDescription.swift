@@ -1,37 +1,37 @@
 internal import JSON
 
 /// The description of an object (RESTAndBulk.md#describe).
-public struct ObjectDescription: Sendable, Equatable {
-  public struct Field: Sendable, Equatable {
-    public var name: String
+package struct ObjectDescription: Sendable, Equatable {
+  package struct Field: Sendable, Equatable {
+    package var name: String
     /// `string`, `double`, `datetime`, `address` and so on; unknown types are kept under their
     /// names.
-    public var type: String
+    package var type: String
     /// The compound field of which this is a component. Not reliable: `Name` of Account names
     /// itself.
-    public var compoundFieldName: String?
+    package var compoundFieldName: String?
     /// A formula or roll-up, whose value changes without a change of the record.
-    public var isCalculated: Bool
-    public var isFilterable: Bool
+    package var isCalculated: Bool
+    package var isFilterable: Bool
 
     /// Whether this is a compound field. Bulk, and queries whose values are compared, use its
     /// components instead.
-    public var isCompound: Bool {
+    package var isCompound: Bool {
       ["address", "location", "base64", "complexvalue", "json", "JunctionIdList"].contains(
         self.type)
     }
   }
 
-  public var name: String
+  package var name: String
   /// The first three characters of its records' IDs; nil for objects without a prefix.
-  public var keyPrefix: String?
-  public var isQueryable: Bool
+  package var keyPrefix: String?
+  package var isQueryable: Bool
   /// Whether records can be read by ID.
-  public var isRetrievable: Bool
+  package var isRetrievable: Bool
   /// In the order of the response.
-  public var fields: [Field]
+  package var fields: [Field]
 
-  public func field(_ name: String) -> Field? { self.fields.first { $0.name == name } }
+  package func field(_ name: String) -> Field? { self.fields.first { $0.name == name } }
 }
 
 extension ObjectDescription {

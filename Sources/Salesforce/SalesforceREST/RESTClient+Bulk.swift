@@ -1,10 +1,10 @@
 internal import Bytes
-public import HTTPClient
+package import HTTPClient
 internal import JSON
 
 /// A query job of Bulk API 2.0 (RESTAndBulk.md#bulk-queries).
-public struct BulkJob: Sendable, Equatable {
-  public enum State: Sendable, Equatable {
+package struct BulkJob: Sendable, Equatable {
+  package enum State: Sendable, Equatable {
     /// Queued or running.
     case underWay
     case complete
@@ -12,16 +12,16 @@ public struct BulkJob: Sendable, Equatable {
     case aborted
   }
 
-  public var id: String
-  public var state: State
+  package var id: String
+  package var state: State
   /// The number of rows so far; for a complete job, of all rows.
-  public var recordCount: Int
+  package var recordCount: Int
   /// The job waits for its turn.
-  public var isQueued = false
+  package var isQueued = false
   /// How often the org has begun the job again.
-  public var retries: Int64 = 0
+  package var retries: Int64 = 0
 
-  public init(
+  package init(
     id: String, state: State, recordCount: Int, isQueued: Bool = false, retries: Int64 = 0
   ) {
     (self.id, self.state, self.recordCount) = (id, state, recordCount)
@@ -30,14 +30,14 @@ public struct BulkJob: Sendable, Equatable {
 }
 
 /// Some of a job's rows, as CSV that is still arriving.
-public struct BulkPage: Sendable {
+package struct BulkPage: Sendable {
   /// The call that the page answers, for messages.
   let name: String
-  public var body: HTTPBodyStream
+  package var body: HTTPBodyStream
   /// The number of rows without the header; a page with a different number is incomplete.
-  public var recordCount: Int
+  package var recordCount: Int
   /// The locator of the next page; nil after the last one.
-  public var nextLocator: String?
+  package var nextLocator: String?
 }
 
 extension RESTClient {
@@ -46,7 +46,7 @@ extension RESTClient {
 
   /// Starts a query. Repeated only if certainly no job was created, because each job counts against
   /// a limit.
-  public func createJob(_ statement: String, withDeleted: Bool = false) async throws -> BulkJob {
+  package func createJob(_ statement: String, withDeleted: Bool = false) async throws -> BulkJob {
     guard statement.utf8.count <= Self.maxStatementBytes else {
       throw RESTError(
         .tooWide, "POST jobs/query: the statement has more than \(Self.maxStatementBytes) bytes")
@@ -63,12 +63,12 @@ extension RESTClient {
         method: .post, path: "jobs/query", body: Array(body.text().utf8), kind: .creationOfJobs))
   }
 
-  public func job(_ id: String) async throws -> BulkJob {
+  package func job(_ id: String) async throws -> BulkJob {
     try await self.job(Call(path: Self.path(id), kind: .ofJobsAndPages))
   }
 
   /// Aborts a job in progress.
-  public func abortJob(_ id: String) async throws -> BulkJob {
+  package func abortJob(_ id: String) async throws -> BulkJob {
     try await self.job(
       Call(
         method: .patch, path: Self.path(id), body: Array(#"{"state":"Aborted"}"#.utf8),
@@ -81,7 +81,7 @@ extension RESTClient {
   ///   - locator: from the previous page; nil for the first page. The same page can be requested
   ///     again.
   ///   - maxRecords: the maximum number of rows.
-  public func results(
+  package func results(
     ofJob id: String, locator: String?, maxRecords: Int
   ) async throws -> BulkPage {
     var path = "\(Self.path(id))/results?maxRecords=\(maxRecords)"

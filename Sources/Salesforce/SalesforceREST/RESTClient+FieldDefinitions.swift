@@ -1,15 +1,15 @@
 internal import JSON
 
 /// A field's data classification, from FieldDefinition in the Tooling API.
-public struct FieldDefinition: Sendable, Equatable {
+package struct FieldDefinition: Sendable, Equatable {
   /// The field's API name, without the object's name.
-  public var name: String
+  package var name: String
   /// The values of `ComplianceGroup`; empty if there are none.
-  public var compliance: [String]
+  package var compliance: [String]
   /// `SecurityClassification`
-  public var sensitivity: String?
+  package var sensitivity: String?
 
-  public init(name: String, compliance: [String], sensitivity: String?) {
+  package init(name: String, compliance: [String], sensitivity: String?) {
     (self.name, self.compliance, self.sensitivity) = (name, compliance, sensitivity)
   }
 }
@@ -24,7 +24,7 @@ extension RESTClient {
   ///
   /// - Throws: `RESTError`, also for a response without fields, or that does not say for each field
   ///   whether it is classified.
-  public func fieldDefinitions(of object: String) async throws -> [FieldDefinition] {
+  package func fieldDefinitions(of object: String) async throws -> [FieldDefinition] {
     precondition(SOQL.isName(object), "an object's name comes from a schema")
     let name = "FieldDefinition of \(object)"
     var page = try await self.toolingQuery(

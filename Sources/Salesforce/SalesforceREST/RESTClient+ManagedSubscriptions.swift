@@ -1,15 +1,15 @@
 internal import JSON
 
 /// A record `ManagedEventSubscription`, from the Tooling API (TheService.md#managed-subscriptions).
-public struct ManagedEventSubscription: Sendable, Equatable {
-  public var topic: String
+package struct ManagedEventSubscription: Sendable, Equatable {
+  package var topic: String
   /// `RUN`, `STOP` or `PAUSE`.
-  public var state: String
+  package var state: String
   /// `LATEST` or `EARLIEST`; nil if the response does not say.
-  public var defaultReplay: String?
-  public var errorRecoveryReplay: String?
+  package var defaultReplay: String?
+  package var errorRecoveryReplay: String?
 
-  public init(
+  package init(
     topic: String, state: String, defaultReplay: String?, errorRecoveryReplay: String?
   ) {
     self.topic = topic
@@ -24,7 +24,7 @@ extension RESTClient {
   /// Configuration.
   ///
   /// - Throws: `RESTError`, also for a response that names no topic or state.
-  public func managedSubscription(
+  package func managedSubscription(
     developerName: String
   ) async throws -> ManagedEventSubscription? {
     precondition(SOQL.isName(developerName), "developer names are checked where they are read")
@@ -36,7 +36,7 @@ extension RESTClient {
   /// Configuration.
   ///
   /// - Throws: `RESTError`, also for a response that names no topic or state.
-  public func managedSubscription(id: String) async throws -> ManagedEventSubscription? {
+  package func managedSubscription(id: String) async throws -> ManagedEventSubscription? {
     precondition(SOQL.isRecordID(id), "record IDs are checked where they are read")
     return try await self.managedSubscription(where: "Id = '\(id)'", id)
   }

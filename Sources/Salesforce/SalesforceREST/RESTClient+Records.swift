@@ -3,25 +3,25 @@ internal import HTTPClient
 internal import JSON
 
 /// Some of a query's rows.
-public struct QueryPage: Sendable {
+package struct QueryPage: Sendable {
   /// The number of rows of the whole query.
-  public var totalSize: Int
-  public var records: [QueryRecord]
+  package var totalSize: Int
+  package var records: [QueryRecord]
   /// The path of the next page; nil after the last one.
-  public var next: String?
+  package var next: String?
 }
 
 /// One row of a query or retrieval, as JSON.
-public struct QueryRecord: Sendable {
+package struct QueryRecord: Sendable {
   let json: JSONValue
 
   /// The value of a field as Bulk would write it, empty for null; nil if the row does not have the
   /// field.
-  public subscript(_ field: String) -> String? { Self.text(self.json[field]) }
+  package subscript(_ field: String) -> String? { Self.text(self.json[field]) }
 
   /// The values of fields. Each is looked for behind the one before, because records have the order
   /// of the request: looking from the start would take long for several hundred fields.
-  public func texts(of fields: [String]) -> [String?] {
+  package func texts(of fields: [String]) -> [String?] {
     let members = self.json.members ?? []
     var next = 0
     return fields.map { field in
@@ -51,7 +51,7 @@ extension QueryRecord {
   /// One record from parts of it, each with other fields.
   ///
   /// - Returns: nil if the parts are of different times (`SystemModstamp`).
-  public init?(merging parts: [QueryRecord]) {
+  package init?(merging parts: [QueryRecord]) {
     let stamps = Set(parts.map { $0["SystemModstamp"] })
     guard stamps.count == 1 else { return nil }
     self.json = JSONValue(.object(parts.flatMap { $0.json.members ?? [] }))
@@ -59,7 +59,7 @@ extension QueryRecord {
 }
 
 extension RESTClient {
-  public func describe(_ object: String) async throws -> ObjectDescription {
+  package func describe(_ object: String) async throws -> ObjectDescription {
     precondition(SOQL.isName(object), "an object's name comes from a schema")
     let call = Call(path: "sobjects/\(object)/describe")
     let description = try ObjectDescription(await self.json(call), call: call.name)
@@ -76,7 +76,7 @@ extension RESTClient {
   ///
   /// - Parameter withDeleted: also returns rows in the recycle bin.
   /// - Throws: `RESTError` of disposition `tooWide` for a statement that no URI can hold.
-  public func query(_ statement: String, withDeleted: Bool = false) async throws -> QueryPage {
+  package func query(_ statement: String, withDeleted: Bool = false) async throws -> QueryPage {
     let call = Call(
       path: "\(withDeleted ? "queryAll" : "query")?q=\(PercentEncoding.encoded(statement))")
     guard call.path.utf8.count <= Self.maxURIBytes else {
@@ -93,7 +93,7 @@ extension RESTClient {
   }
 
   /// The page at the path in the previous page's `next`.
-  public func nextPage(_ path: String) async throws -> QueryPage {
+  package func nextPage(_ path: String) async throws -> QueryPage {
     try await self.page(Call(path: path, kind: .ofJobsAndPages))
   }
 
@@ -124,19 +124,19 @@ extension RESTClient {
   }
 
   /// The number of rows that match a condition.
-  public func count(_ object: String, where condition: String? = nil) async throws -> Int {
+  package func count(_ object: String, where condition: String? = nil) async throws -> Int {
     let condition = condition.map { " WHERE \($0)" } ?? ""
     return try await self.query("SELECT COUNT() FROM \(object)\(condition)").totalSize
   }
 
   /// The maximum number of records per `retrieve`.
-  public static let maxRetrievedRecords = 2000
+  package static let maxRetrievedRecords = 2000
 
   /// Records by ID, in the order of `ids`; nil for those that are deleted, purged, unknown or not
   /// shared with the user.
   ///
   /// - Parameter ids: at most `maxRetrievedRecords`, of one object.
-  public func retrieve(
+  package func retrieve(
     _ object: String, ids: [String], fields: [String]
   ) async throws -> [QueryRecord?] {
     precondition(SOQL.isName(object) && ids.count <= Self.maxRetrievedRecords)
@@ -165,7 +165,7 @@ extension RESTClient {
 
   /// Allowances by name, with what remains of them, which may be negative. Needs the permission
   /// 'View Setup and Configuration'.
-  public func limits() async throws -> [String: (max: Int64, remaining: Int64)] {
+  package func limits() async throws -> [String: (max: Int64, remaining: Int64)] {
     let json = try await self.json(Call(path: "limits"))
     var limits: [String: (max: Int64, remaining: Int64)] = [:]
     for member in json.members ?? [] {

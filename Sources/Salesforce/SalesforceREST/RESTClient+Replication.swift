@@ -8,7 +8,7 @@ extension RESTClient {
   /// (RESTAndBulk.md#deleted-and-updated).
   ///
   /// - Parameters: ISO 8601 with a zone, more than a minute apart.
-  public func latestDateCovered(
+  package func latestDateCovered(
     of object: String, from start: String, to end: String
   ) async throws -> String {
     precondition(SOQL.isName(object), "an object's name comes from a schema")

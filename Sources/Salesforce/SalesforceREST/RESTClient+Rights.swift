@@ -4,7 +4,7 @@ extension RESTClient {
   /// Source: the object `UserPermissionAccess`, whose only row describes the running user.
   ///
   /// - Parameter names: API names such as `ModifyAllData`.
-  public func granted(of names: [String]) async throws -> Set<String> {
+  package func granted(of names: [String]) async throws -> Set<String> {
     let fields = names.map { "Permissions\($0)" }.joined(separator: ", ")
     let page = try await self.query("SELECT \(fields) FROM UserPermissionAccess LIMIT 1")
     guard let row = page.records.first else {

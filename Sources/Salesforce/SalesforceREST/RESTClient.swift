@@ -1,23 +1,23 @@
 package import Clocks
 internal import EventLoop
-public import HTTPClient
+package import HTTPClient
 internal import JSON
 
 /// Calls of one org's REST API: describe, SOQL, retrieval of records, limits, Bulk API 2.0.
 ///
 /// Source: RESTAndBulk.md#all-calls. A call whose token is refused is repeated once with a new
 /// token; nothing else is retried here. Used from any task.
-public final class RESTClient: Sendable {
+package final class RESTClient: Sendable {
   /// The version that all calls use.
-  public static let version = "66.0"
+  package static let version = "66.0"
 
   /// Plausible numbers of records, whose sums do not overflow.
   static let countRange: ClosedRange<Int64> = 0...1_000_000_000_000
 
   /// API requests of the last 24 hours, as the org counts them.
-  public struct Usage: Sendable, Equatable {
-    public var used: Int
-    public var limit: Int
+  package struct Usage: Sendable, Equatable {
+    package var used: Int
+    package var limit: Int
   }
 
   private struct Counters {
@@ -32,19 +32,19 @@ public final class RESTClient: Sendable {
   package var clock: ProcessClock { self.http.clock }
   private let counters = Lock(Counters())
 
-  public init(http: HTTPClient, sessions: any RESTSessionSource) {
+  package init(http: HTTPClient, sessions: any RESTSessionSource) {
     self.http = http
     self.sessions = sessions
   }
 
   /// The usage in the newest response that reported it.
-  public var usage: Usage? { self.counters.withLock { $0.usage } }
+  package var usage: Usage? { self.counters.withLock { $0.usage } }
   /// Calls made by this client.
-  public var callCount: Int { self.counters.withLock { $0.calls } }
+  package var callCount: Int { self.counters.withLock { $0.calls } }
 
   /// The org's clock according to its responses, in milliseconds since 1970; nil before the first
   /// one with a date.
-  public func serviceTime(at now: ContinuousClock.Instant? = nil) -> Int64? {
+  package func serviceTime(at now: ContinuousClock.Instant? = nil) -> Int64? {
     let now = now ?? self.clock.now
     return self.counters.withLock { counters in
       counters.date.map { ($0.seconds + ($0.readAt.duration(to: now)).components.seconds) * 1000 }

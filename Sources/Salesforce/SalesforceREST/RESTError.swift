@@ -1,7 +1,7 @@
 /// A failed call of the REST API. Its text never contains a secret or a record's value.
-public struct RESTError: Error, Sendable, CustomStringConvertible {
+package struct RESTError: Error, Sendable, CustomStringConvertible {
   /// What to do about it (RESTAndBulk.md#answers).
-  public enum Disposition: String, Sendable {
+  package enum Disposition: String, Sendable {
     /// The same call may succeed later.
     case retry
     /// An allowance is used up: wait for a long time.
@@ -27,17 +27,17 @@ public struct RESTError: Error, Sendable, CustomStringConvertible {
     case bug
   }
 
-  public var disposition: Disposition
+  package var disposition: Disposition
   /// What failed, in which call, and the remedy.
-  public var message: String
+  package var message: String
   /// Salesforce's own code, such as `INVALID_FIELD`; nil if the response has none.
-  public var errorCode: String?
+  package var errorCode: String?
   /// HTTP status; nil without a response.
-  public var status: Int?
+  package var status: Int?
 
-  public var description: String { self.message }
+  package var description: String { self.message }
 
-  public init(
+  package init(
     _ disposition: Disposition, _ message: String, errorCode: String? = nil, status: Int? = nil
   ) {
     self.disposition = disposition

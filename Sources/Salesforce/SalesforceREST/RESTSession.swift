@@ -1,20 +1,20 @@
 /// The credentials of a call. Prints without the token.
-public struct RESTSession: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
-  public var accessToken: String
+package struct RESTSession: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+  package var accessToken: String
   /// Scheme and host of the org, without a trailing slash.
-  public var instanceURL: String
+  package var instanceURL: String
 
-  public init(accessToken: String, instanceURL: String) {
+  package init(accessToken: String, instanceURL: String) {
     self.accessToken = accessToken
     self.instanceURL = instanceURL
   }
 
-  public var description: String { "session at \(self.instanceURL)" }
-  public var customMirror: Mirror { Mirror(self, children: ["instanceURL": self.instanceURL]) }
+  package var description: String { "session at \(self.instanceURL)" }
+  package var customMirror: Mirror { Mirror(self, children: ["instanceURL": self.instanceURL]) }
 }
 
 /// The source of sessions for calls; shared with everything else that logs in to the org.
-public protocol RESTSessionSource: Sendable {
+package protocol RESTSessionSource: Sendable {
   /// The current session, obtained if there is none.
   ///
   /// Throws `RESTError` of disposition `login`, `retry` or `stop`.

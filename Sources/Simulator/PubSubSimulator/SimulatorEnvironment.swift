@@ -2,13 +2,13 @@ internal import RehearsalClock
 internal import SimulatedOrg
 
 /// The variables with which pipeline files find a simulator.
-public struct SimulatorEnvironment: Sendable {
-  public var variables: [(name: String, value: String)]
+package struct SimulatorEnvironment: Sendable {
+  package var variables: [(name: String, value: String)]
 
-  public init(variables: [(name: String, value: String)]) { self.variables = variables }
+  package init(variables: [(name: String, value: String)]) { self.variables = variables }
 
   /// For `source`: a line `export NAME='value'` for each.
-  public var shellText: String {
+  package var shellText: String {
     self.variables.map { "export \($0.name)=\(Self.quoted($0.value))\n" }.joined()
   }
 
@@ -27,7 +27,7 @@ extension SimulatorServer {
   /// - Parameters:
   ///   - addresses: as `start` returned them.
   ///   - clock: the address of the served clock, if there is one.
-  public func environment(
+  package func environment(
     _ addresses: Addresses, clock: String? = nil
   ) -> SimulatorEnvironment {
     let configuration = self.configuration.org

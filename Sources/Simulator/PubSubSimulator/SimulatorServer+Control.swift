@@ -1,12 +1,12 @@
 internal import Foundation
-public import SimulatedOrg
+package import SimulatedOrg
 
 /// What tests and the control endpoint do to a running server. All of it runs on the event loop.
 extension SimulatorServer {
   /// Publishes generated events now, in slices, and returns when all are in the log and the truth.
   ///
   /// - Parameter topic: only for objects of this topic.
-  public func publish(_ count: Int, topic: String? = nil) async throws {
+  package func publish(_ count: Int, topic: String? = nil) async throws {
     var left = count
     while left > 0 {
       let slice = min(left, Self.slice)
@@ -21,7 +21,7 @@ extension SimulatorServer {
   }
 
   /// Moves the clock; keepalives, the 60 s rule and retention see it at once.
-  public func advanceClock(byMilliseconds milliseconds: Int64) async throws {
+  package func advanceClock(byMilliseconds milliseconds: Int64) async throws {
     try await self.onLoop { server in
       try server.org.advanceClock(byMilliseconds: milliseconds)
       server.tickConnections()
@@ -29,22 +29,22 @@ extension SimulatorServer {
   }
 
   /// Epoch milliseconds of the org's clock.
-  public var now: Int64 { self.clock.now }
+  package var now: Int64 { self.clock.now }
 
   /// All access tokens stop working.
-  public func revokeTokens() { self.tokens.revokeAll() }
+  package func revokeTokens() { self.tokens.revokeAll() }
 
   /// The fault waits for calls that begin later.
-  public func add(_ fault: Fault) async throws {
+  package func add(_ fault: Fault) async throws {
     try await self.onLoop { $0.org.faults.add(fault) }
   }
 
   /// The fault waits for calls of the REST API that begin later.
-  public func add(_ fault: RESTFault) async throws {
+  package func add(_ fault: RESTFault) async throws {
     try await self.onLoop { $0.org.dataAPI?.add(fault) }
   }
 
-  public func removeFaults() async throws {
+  package func removeFaults() async throws {
     try await self.onLoop {
       $0.org.faults.removeAll()
       $0.org.dataAPI?.removeFaults()
@@ -52,7 +52,7 @@ extension SimulatorServer {
   }
 
   /// Adds all of them or, where one cannot happen in this org, none.
-  public func add(_ faults: [ScriptedFault]) async throws {
+  package func add(_ faults: [ScriptedFault]) async throws {
     try await self.onLoop { server in
       if server.org.dataAPI == nil, faults.contains(where: \.isOfREST) {
         throw SimulatorError(
@@ -71,14 +71,14 @@ extension SimulatorServer {
   ///
   /// - Returns: how many there are.
   @discardableResult
-  public func addFaults(json: String) async throws -> Int {
+  package func addFaults(json: String) async throws -> Int {
     let faults = try ScriptedFault.read(json)
     try await self.add(faults)
     return faults.count
   }
 
   /// Writes what the org holds.
-  public func writeState(to path: String) async throws {
+  package func writeState(to path: String) async throws {
     try await self.onLoop { try $0.org.writeState(to: path) }
   }
 
@@ -99,7 +99,7 @@ extension SimulatorServer {
   }
 
   /// From now on, new events use the newest versions of the schemas.
-  public func changeSchemas() async throws {
+  package func changeSchemas() async throws {
     try await self.onLoop { try $0.org.changeSchemas() }
   }
 
@@ -115,14 +115,14 @@ extension SimulatorServer {
 
   /// `{"total":N,"clients":[{"client":…,"topic":…,"events":N,"responses":N}]}`; a client is its
   /// `user-agent`.
-  public func deliveredJSON() async throws -> String {
+  package func deliveredJSON() async throws -> String {
     try await self.onLoop { $0.org.deliveries.json }
   }
 
   /// `{"now":ms,"published":N,"delivered":N,"connections":N,"streams":N,"most_streams":N,"logins":N,
   /// "refused_logins":N,"faults":N,"calls":{"GetSchema":N,…},
   /// "topics":{"/data/…":{"events":N,"retained":N,"first_replay_id":hex|null,"last_replay_id":hex|null}}}`
-  public func statsJSON() async throws -> String {
+  package func statsJSON() async throws -> String {
     try await self.onLoop { server in
       let now = server.clock.now
       let topics = server.org.log.topicNames.compactMap { name -> String? in

@@ -14,7 +14,7 @@ extension SimulatorServer {
   /// or STOP; `position`: hexadecimal digits of a replay ID, `none`, or `+N`/`-N` for as many events
   /// ahead of or behind the one that is stored; `fail`: how many commits are refused; `delay`:
   /// milliseconds before commits are answered, all in one answer.
-  public func setManaged(_ values: [String: String]) async throws {
+  package func setManaged(_ values: [String: String]) async throws {
     try await self.onLoop { server in
       func refuse(_ key: String, _ expected: String) -> SimulatorError {
         SimulatorError(.configuration, "\(key)=\(values[key] ?? ""): expected \(expected)")
@@ -92,7 +92,7 @@ extension SimulatorServer {
   }
 
   /// `{"NAME":{"id":…,"topic":…,"position":hex|null,"commits":N,"active":bool}}`
-  public func managedJSON() async throws -> String {
+  package func managedJSON() async throws -> String {
     try await self.onLoop { server in
       let records = server.org.managed.records.map { record -> String in
         let position = record.committed.map { bytes in

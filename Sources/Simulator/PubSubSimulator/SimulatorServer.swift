@@ -7,22 +7,22 @@ internal import SimulatedOrg
 internal import TLSStream
 
 /// A fake Salesforce org with the Pub/Sub API: gRPC over HTTP/2, login, control.
-public final class SimulatorServer: @unchecked Sendable {
+package final class SimulatorServer: @unchecked Sendable {
   // Guard: `loop`, `configuration`, `clock`, `tokens`, `refreshTokens` and `assertions` are immutable; everything else is touched only on the thread of
   // `loop`, once `start` has been called.
 
-  public struct Addresses: Sendable {
+  package struct Addresses: Sendable {
     /// `https://localhost:PORT`, or `http://127.0.0.1:PORT` in plaintext.
-    public var endpoint: String
+    package var endpoint: String
     /// PEM file of the authority to trust; nil in plaintext.
-    public var caFile: String?
+    package var caFile: String?
     /// `https://localhost:PORT`, or `http://127.0.0.1:PORT` in plaintext.
-    public var loginURL: String
+    package var loginURL: String
     /// `http://127.0.0.1:PORT`
-    public var controlURL: String
+    package var controlURL: String
     /// The value of the header `X-Simulator-Secret`, without which the control interface refuses a
     /// request.
-    public var controlSecret: String
+    package var controlSecret: String
   }
 
   /// The clock of the loop if the time is served; nil: the machine's.
@@ -55,7 +55,7 @@ public final class SimulatorServer: @unchecked Sendable {
   ///   - servesClock: whether `makeClock` will serve the time.
   ///   - onFailure: called, on the event loop, when events or the truth can no longer be written; the
   ///     program should end.
-  public init(
+  package init(
     configuration: SimulatorConfiguration, servesClock: Bool = false,
     onFailure: @escaping @Sendable (any Error) -> Void
   ) throws {
@@ -86,7 +86,7 @@ public final class SimulatorServer: @unchecked Sendable {
   }
 
   /// Begins to serve gRPC, login and control.
-  public func start() async throws -> Addresses {
+  package func start() async throws -> Addresses {
     let configuration = self.configuration
     let authority =
       try configuration.isPlaintext
@@ -134,7 +134,7 @@ public final class SimulatorServer: @unchecked Sendable {
   }
 
   /// Closes all connections.
-  public func stop() async {
+  package func stop() async {
     try? await self.onLoop { server in
       for listener in server.listeners { listener.close() }
       server.listeners.removeAll()
@@ -291,10 +291,10 @@ public final class SimulatorServer: @unchecked Sendable {
   }
 
   /// What can be served.
-  public static var topicNames: [String] { Topic.all.map(\.name) }
+  package static var topicNames: [String] { Topic.all.map(\.name) }
 
-  public var organizationID: String { self.tokens.organizationID }
+  package var organizationID: String { self.tokens.organizationID }
 
   /// A token for clients that do not log in.
-  public func issueToken() -> String { self.tokens.issue(at: self.clock.now) }
+  package func issueToken() -> String { self.tokens.issue(at: self.clock.now) }
 }

@@ -1,4 +1,4 @@
-public import ArgumentParser
-public import SimulatedOrg
+internal import ArgumentParser
+package import SimulatedOrg
 
 extension OrgData: ExpressibleByArgument {}

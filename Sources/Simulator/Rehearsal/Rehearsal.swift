@@ -1,30 +1,30 @@
 internal import Foundation
 internal import Glibc
 internal import JSON
-public import PubSubSimulator
+package import PubSubSimulator
 internal import SimulatedOrg
 
 /// Runs a user's pipeline as a crontab would, against a simulator whose clock skips the waits.
-public struct Rehearsal: Sendable {
-  public struct Options: Sendable {
+package struct Rehearsal: Sendable {
+  package struct Options: Sendable {
     /// The pipeline file.
-    public var file: String
-    public var days: Int
+    package var file: String
+    package var days: Int
     /// Milliseconds between runs, and how the user wrote them.
-    public var every: Int64
-    public var everyText: String
-    public var seed: UInt64
-    public var eventsPerDay: Int
+    package var every: Int64
+    package var everyText: String
+    package var seed: UInt64
+    package var eventsPerDay: Int
     /// Nil: a pipeline with a postgres sink is refused.
-    public var databaseURL: String?
+    package var databaseURL: String?
     /// The exporter.
-    public var program: String
+    package var program: String
     /// Absolute path of an empty directory.
-    public var work: String
+    package var work: String
     /// Faults in addition to the incidents.
-    public var script: FaultScript?
+    package var script: FaultScript?
 
-    public init(
+    package init(
       file: String, days: Int, every: Int64, everyText: String, seed: UInt64, eventsPerDay: Int,
       databaseURL: String?, program: String, work: String, script: FaultScript?
     ) {
@@ -54,7 +54,7 @@ public struct Rehearsal: Sendable {
   private var truth: String { "\(self.options.work)/truth.ndjson" }
 
   /// - Throws: `SimulatorError` when the pipeline cannot be rehearsed.
-  public init(_ options: Options) throws {
+  package init(_ options: Options) throws {
     self.options = options
     self.pipeline = try RehearsedPipeline(
       contentsOf: options.file, work: options.work, databaseURL: options.databaseURL)
@@ -63,7 +63,7 @@ public struct Rehearsal: Sendable {
       eventsPerDay: options.eventsPerDay, hasDatabase: self.pipeline.hasPostgres)
   }
 
-  public func run() async throws -> RehearsalAccount {
+  package func run() async throws -> RehearsalAccount {
     try FileManager.default.createDirectory(
       atPath: "\(self.options.work)/runs", withIntermediateDirectories: true)
     let path = "\(self.options.work)/pipeline.json"

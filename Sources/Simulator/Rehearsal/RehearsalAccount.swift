@@ -1,7 +1,7 @@
 internal import JSON
 
 /// The observations of a rehearsal.
-public struct RehearsalAccount: Sendable {
+package struct RehearsalAccount: Sendable {
   /// What runs did that an incident met.
   struct Met: Sendable {
     var occurrences = 0
@@ -41,7 +41,7 @@ public struct RehearsalAccount: Sendable {
   var skips = 0
 
   /// The last run succeeded, and the output is the truth.
-  public var isGood: Bool {
+  package var isGood: Bool {
     self.lastExitCode == 0 && self.comparisons.allSatisfy(\.comparison.isEqual)
   }
 
@@ -82,7 +82,7 @@ public struct RehearsalAccount: Sendable {
 
   // MARK: Text
 
-  public var text: String {
+  package var text: String {
     var lines = [
       "rehearsal of \(self.pipeline): \(self.days) \(self.days == 1 ? "day" : "days"), "
         + "a run every \(self.every), seed \(self.seed)", "",
@@ -136,7 +136,7 @@ public struct RehearsalAccount: Sendable {
 
   // MARK: JSON
 
-  public var json: String {
+  package var json: String {
     func met(_ met: Met) -> JSONValue {
       Self.object([
         ("occurrences", .integer(met.occurrences)), ("runs", .integer(met.runs)),

@@ -1,29 +1,29 @@
 internal import Glibc
 
 /// A failure of the simulator itself (files, sockets, certificates), as opposed to what it answers to clients.
-public struct SimulatorError: Error, Sendable, CustomStringConvertible {
-  public struct Code: Hashable, Sendable {
+package struct SimulatorError: Error, Sendable, CustomStringConvertible {
+  package struct Code: Hashable, Sendable {
     private enum Value { case system, configuration, tls }
     private var value: Value
     private init(_ value: Value) { self.value = value }
     /// A call of the operating system failed.
-    public static var system: Self { Self(.system) }
+    package static var system: Self { Self(.system) }
     /// The options contradict each other or name something that does not exist.
-    public static var configuration: Self { Self(.configuration) }
+    package static var configuration: Self { Self(.configuration) }
     /// A key, certificate or TLS context could not be made.
-    public static var tls: Self { Self(.tls) }
+    package static var tls: Self { Self(.tls) }
   }
 
-  public var code: Code
+  package var code: Code
   /// What failed, on which thing, and what to do.
-  public var message: String
+  package var message: String
 
   package init(_ code: Code, _ message: String) {
     self.code = code
     self.message = message
   }
 
-  public var description: String { self.message }
+  package var description: String { self.message }
 }
 
 extension SimulatorError {

@@ -65,6 +65,26 @@ struct PublicSurfaceTests {
     #expect(surface.hasPublicExtensions)
   }
 
+  @Test("Nothing is public but in the libraries and in targets whose types they show")
+  func nothingElse() throws {
+    let libraries = try Self.targets()
+    var shown = Set(libraries)
+    for file in try RepositoryPages.files(
+      in: try libraries.map(RepositoryPages.folder), suffixes: [".swift"])
+    {
+      let text = try RepositoryPages.text(file)
+      shown.formUnion(text.matches(of: /(?m)^public import (\w+)/).map { String($0.output.1) })
+    }
+    for file in try RepositoryPages.files(in: ["Sources"], suffixes: [".swift"])
+    where !shown.contains(String(file.split(separator: "/")[2])) {
+      let text = try RepositoryPages.text(file)
+      guard text.contains("public ") else { continue }
+      for declaration in PublicSurface(of: text).declarations {
+        Issue.record("\(file):\(declaration.line): \(declaration.text)")
+      }
+    }
+  }
+
   @Test("No extension is public as a whole, because the scan would miss its members")
   func extensions() throws {
     for file in try RepositoryPages.files(

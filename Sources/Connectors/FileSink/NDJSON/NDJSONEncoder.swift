@@ -1,6 +1,6 @@
-public import Bytes
+package import Bytes
 internal import JSON
-public import Pipeline
+package import Pipeline
 
 /// Writes rows of one layout as NDJSON lines (LinesAndColumns.md#a-line).
 ///
@@ -15,8 +15,8 @@ public import Pipeline
 ///   record that was not flattened is named by the record's key.
 /// - NaN and infinities are `null`, and `"_nonfinite":{"Amount":"NaN"}` ends the line. Inside a
 ///   value it names the place: `Location.Latitude`, `Scores[2]`, `Rates.EUR`.
-public final class NDJSONEncoder: RowEncoder {
-  public let layout: RecordLayout
+package final class NDJSONEncoder: RowEncoder {
+  package let layout: RecordLayout
   /// Additional members of records that were read; nil for events.
   @exclusivity(unchecked) var read: RowOrigin.Read?
   /// The place of the current event in the stream; written only by an encoder with `tellsPlaces`.
@@ -42,7 +42,7 @@ public final class NDJSONEncoder: RowEncoder {
   /// - Parameters:
   ///   - isOfReads: the rows are records that were read.
   ///   - tellsPlaces: lines of events have `_epoch` and `_ordinal`, from `place`.
-  public init(
+  package init(
     layout: RecordLayout, format: NDJSONFormat = NDJSONFormat(), isOfReads: Bool = false,
     tellsPlaces: Bool = false
   ) {
@@ -52,7 +52,7 @@ public final class NDJSONEncoder: RowEncoder {
     self.namedIn = Array(repeating: 0, count: self.plan.sharedNameCount + 1)
   }
 
-  public func append(
+  package func append(
     _ rows: Range<Int>, of batch: RecordBatch, from origin: RowOrigin,
     to output: inout ByteBuffer, limit: Int
   ) -> Int {
@@ -71,7 +71,7 @@ public final class NDJSONEncoder: RowEncoder {
   /// Appends the line of a row, with its line feed.
   ///
   /// - Parameter batch: one whose layout is the encoder's.
-  public func append(row: Int, of batch: RecordBatch, to output: inout ByteBuffer) {
+  package func append(row: Int, of batch: RecordBatch, to output: inout ByteBuffer) {
     precondition(batch.layout === self.layout, "a batch of another layout")
     let row = batch.row(row)
     if !batch.nonfinite.isEmpty || !self.lostNumbers.isEmpty { self.lostNumbers = batch.nonfinite }

@@ -1,13 +1,13 @@
-public import Bytes
-public import Pipeline
+package import Bytes
+package import Pipeline
 
 /// A format of rows. Makes an encoder for each layout, so that rows need no decision.
-public protocol RowFormat: Sendable {
+package protocol RowFormat: Sendable {
   func encoder(for layout: RecordLayout, of kind: RowKind) -> any RowEncoder
 }
 
 /// The rows that an encoder gets.
-public enum RowKind: Sendable {
+package enum RowKind: Sendable {
   case events
   /// Events whose place in the stream is written, too.
   case placedEvents
@@ -16,7 +16,7 @@ public enum RowKind: Sendable {
 }
 
 /// Turns rows of one layout into bytes. Used by one thread at a time.
-public protocol RowEncoder: AnyObject {
+package protocol RowEncoder: AnyObject {
   var layout: RecordLayout { get }
 
   /// Appends rows of one event, or of one record that was read.
@@ -32,24 +32,24 @@ public protocol RowEncoder: AnyObject {
 }
 
 /// What is known of a row besides its cells.
-public enum RowOrigin: Sendable {
+package enum RowOrigin: Sendable {
   /// The place of an event in the stream of its topic.
   case event(epoch: Int, ordinal: Int64)
   case read(Read)
 
-  public struct Read: Sendable {
+  package struct Read: Sendable {
     /// When the records were requested, milliseconds since 1970.
-    public var readAt: Int64
+    package var readAt: Int64
     /// The epoch of the last event taken before the record was written.
-    public var epoch: Int
+    package var epoch: Int
     /// Negative if there was none.
-    public var lastOrdinal: Int64
+    package var lastOrdinal: Int64
     /// `SystemModstamp` of the record, milliseconds since 1970.
-    public var stamp: Int64 = 0
+    package var stamp: Int64 = 0
   }
 }
 
 extension RecordBatch.Event {
   /// The numbers of its rows.
-  public var rows: Range<Int> { self.firstRow..<self.firstRow + self.rowCount }
+  package var rows: Range<Int> { self.firstRow..<self.firstRow + self.rowCount }
 }

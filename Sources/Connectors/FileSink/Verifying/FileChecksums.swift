@@ -1,46 +1,46 @@
 internal import Cryptography
 internal import DurableFiles
-public import JSON
+package import JSON
 internal import Pipeline
 
 /// Every finished file of a pipeline in a directory, compared with its line in the manifest: size,
 /// SHA-256, one complete zstd frame, and the number of lines. Also finds files that no line names.
 /// Takes no lock and writes nothing, so it can be used during a run.
-public struct FileChecksums: Sendable, Equatable {
-  public struct Fault: Sendable, Equatable {
+package struct FileChecksums: Sendable, Equatable {
+  package struct Fault: Sendable, Equatable {
     /// Relative to the directory.
-    public var file: String
+    package var file: String
     /// The fault, as text to append to the name.
-    public var reason: String
+    package var reason: String
 
-    public init(file: String, reason: String) {
+    package init(file: String, reason: String) {
       self.file = file
       self.reason = reason
     }
   }
 
   /// Unchanged files.
-  public var fileCount = 0
+  package var fileCount = 0
   /// Compressed bytes of these files.
-  public var byteCount: Int64 = 0
-  public var lineCount: Int64 = 0
+  package var byteCount: Int64 = 0
+  package var lineCount: Int64 = 0
   /// Missing files, if readers remove them.
-  public var takenCount = 0
+  package var takenCount = 0
   /// Faults of other files, in the order of the manifest, at most `maxFaultCount`.
-  public var faults: [Fault] = []
+  package var faults: [Fault] = []
   /// The number of all faults.
-  public var faultCount = 0
+  package var faultCount = 0
 
-  public static let maxFaultCount = 10_000
+  package static let maxFaultCount = 10_000
 
-  public init() {}
+  package init() {}
 
   /// - Parameters:
   ///   - inProgress: names of the checkpoint's files in progress, read before the call. The run may
   ///     finish them in the meantime.
   ///   - ignoringMissing: missing files are accepted, because readers remove files.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
-  public static func read(
+  package static func read(
     in directory: String, pipeline: String, inProgress: Set<String>, ignoringMissing: Bool
   ) throws(FileSinkError) -> FileChecksums {
     let fileSystem = SystemFileSystem()
@@ -144,12 +144,12 @@ public struct FileChecksums: Sendable, Equatable {
 
 extension FileChecksums {
   /// Whether there are any files, unchanged or not.
-  public var hasFiles: Bool { self.fileCount > 0 || self.takenCount > 0 || self.faultCount > 0 }
+  package var hasFiles: Bool { self.fileCount > 0 || self.takenCount > 0 || self.faultCount > 0 }
 
   /// Names of the files in a sink's state that are in progress or being finished.
   ///
   /// - Throws: `FileSinkError.inconsistent` for a damaged state.
-  public static func inProgress(in state: JSONValue?) throws(FileSinkError) -> Set<String> {
+  package static func inProgress(in state: JSONValue?) throws(FileSinkError) -> Set<String> {
     var names: Set<String> = []
     for json in state?["files"]?.array ?? [] { names.insert(try SegmentRecord(json: json).name) }
     return names

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import DurableFiles
-public import JSON
-public import Pipeline
+package import JSON
+package import Pipeline
 
 /// Compares the files of one object with its records as the org has them.
 ///
@@ -9,20 +9,20 @@ public import Pipeline
 /// after that are newer than the horizon. A record that was purged since then has no time, so
 /// candidates are folded again before they are read again. Data that does not fit into memory is
 /// sorted on disk. Used by one thread at a time.
-public final class FilesVerification {
+package final class FilesVerification {
   /// The files and the org to compare.
-  public struct Subject: Sendable {
+  package struct Subject: Sendable {
     /// Absolute.
-    public var directory: String
-    public var pipeline: String
-    public var topic: String
+    package var directory: String
+    package var pipeline: String
+    package var topic: String
     /// ID of the checkpoint's org; files of other orgs do not count.
-    public var org: String
+    package var org: String
     /// The sink's state in the checkpoint, read each time that the files are read.
-    public var state: @Sendable () throws -> JSONValue?
-    public var int64AsStrings: Bool
+    package var state: @Sendable () throws -> JSONValue?
+    package var int64AsStrings: Bool
 
-    public init(
+    package init(
       directory: String, pipeline: String, topic: String, org: String, int64AsStrings: Bool,
       state: @escaping @Sendable () throws -> JSONValue?
     ) {
@@ -78,7 +78,7 @@ public final class FilesVerification {
   ///   - comparesStamps: `SystemModstamp` shows changes, because no field of the layout does.
   /// - Throws: `FileSinkError`: `.unverifiable` for lines without the required members,
   ///   `.inconsistent`, `.lostOutput`, `.io`; errors of `subject.state`.
-  public convenience init(
+  package convenience init(
     of subject: Subject, layout: RecordLayout, horizon: Int64, excluding: Set<String> = [],
     unread: Set<String> = [], comparesStamps: Bool = false, scratch: ScratchFiles
   ) throws {
@@ -120,7 +120,7 @@ public final class FilesVerification {
   // MARK: All records
 
   /// Takes records of the whole object, in rows of the layout, and those that have no row.
-  public func take(_ batch: RecordBatch, omitted: [OmittedRecord] = []) throws {
+  package func take(_ batch: RecordBatch, omitted: [OmittedRecord] = []) throws {
     self.receivedCount += omitted.count
     try self.forEachRecord(of: batch) { id, bytes in
       self.receivedCount += 1
@@ -151,7 +151,7 @@ public final class FilesVerification {
   }
 
   /// Forgets the records so far, because all are read again.
-  public func startOver() {
+  package func startOver() {
     self.sorter = EntrySorter(self.scratch, limits: self.limits)
     self.unnamed = [:]
     self.omissions = OmissionReasons()
@@ -170,7 +170,7 @@ public final class FilesVerification {
   private static let sequenceByteCount = 9
 
   /// Called after all records. Compares them with the copy, in the order of their IDs.
-  public func finishPass() throws {
+  package func finishPass() throws {
     let records = try self.sorter.finish()
     self.records = records
     let reader = try records.reader()
@@ -217,7 +217,7 @@ public final class FilesVerification {
   // MARK: Some records
 
   /// IDs of randomly chosen records that are equal so far.
-  public func sample(_ count: Int) throws -> [String] {
+  package func sample(_ count: Int) throws -> [String] {
     guard let records = self.records else { preconditionFailure("a sample before the pass") }
     let reader = try records.reader()
     let cursor = CopyCursor(self.copy)
@@ -253,7 +253,7 @@ public final class FilesVerification {
   }
 
   /// Compares records of the sample, which come in the order of `sample`.
-  public func takeSample(_ batch: RecordBatch, omitted: [OmittedRecord] = []) throws {
+  package func takeSample(_ batch: RecordBatch, omitted: [OmittedRecord] = []) throws {
     guard let cursor = self.cursor else { preconditionFailure("records of no sample") }
     let records = try self.records(of: batch, omitted)
     for (id, record) in records.sorted(by: { $0.key.precedes($1.key) }) {
@@ -288,7 +288,7 @@ public final class FilesVerification {
   private static let maxRememberedCount = 200_000
 
   /// Reads from the files of today what they say of the records that still differ.
-  public func lookAgain() throws {
+  package func lookAgain() throws {
     var ids: Set<[UInt8]>? = []
     let entries = self.candidates.entries()
     while let known = ids?.count, let entry = try entries.next() {
@@ -303,7 +303,7 @@ public final class FilesVerification {
 
   /// Some of the records that still differed when they were last read; empty at the end of the
   /// round.
-  public func candidates(beginsRound: Bool, limit: Int) throws -> [String] {
+  package func candidates(beginsRound: Bool, limit: Int) throws -> [String] {
     if beginsRound { try self.candidates.close() }
     self.asked = try self.candidates.next(limit)
     if self.asked.isEmpty { try self.candidates.endRound() }
@@ -314,7 +314,7 @@ public final class FilesVerification {
   /// could not be read.
   ///
   /// - Parameter missing: IDs that were found neither as records nor in the recycle bin.
-  public func takeAgain(
+  package func takeAgain(
     _ batch: RecordBatch, missing: [String], omitted: [OmittedRecord] = []
   ) throws {
     let records = try self.records(of: batch, omitted)
@@ -392,7 +392,7 @@ public final class FilesVerification {
   // MARK: Findings
 
   /// The findings, with some IDs of each kind.
-  public func findings(idLimit: Int) throws -> CopyFindings {
+  package func findings(idLimit: Int) throws -> CopyFindings {
     var findings = CopyFindings()
     for counts in [self.tally, self.settled, self.unnamed] {
       for (outcome, count) in counts { findings.add(count, kind: outcome.kind) }

@@ -3,13 +3,13 @@ internal import Glibc
 
 /// Creates files for data that does not fit into memory. Each file is unlinked as soon as it is
 /// open, so that nothing remains however the process ends.
-public final class ScratchFiles {
+package final class ScratchFiles {
   private let directory: String
   private let fileSystem: any FileSystem
   private var count = 0
 
   /// - Parameter directory: absolute; created if missing.
-  public convenience init(directory: String) {
+  package convenience init(directory: String) {
     self.init(directory: directory, on: SystemFileSystem())
   }
 

@@ -1,17 +1,17 @@
-public import Avro
+package import Avro
 internal import Bytes
 internal import JSON
-public import Pipeline
+package import Pipeline
 
 /// Decodes the events of one schema on one topic into the rows of a batch.
 ///
 /// Created once per schema ID. Decoding allocates nothing once the batch and decoder have grown to
 /// the size of the events. Used by one thread at a time.
-public final class AvroEventDecoder {
+package final class AvroEventDecoder {
   /// Columns and slots of the rows. A batch for this decoder is created or emptied with this
   /// layout.
-  public var layout: RecordLayout { self.compiled.layout }
-  public let schemaID: String
+  package var layout: RecordLayout { self.compiled.layout }
+  package let schemaID: String
   private let compiled: EventLayout
   private let options: EventDecodingOptions
   private let scratch = DecodeScratch()
@@ -21,7 +21,7 @@ public final class AvroEventDecoder {
   @exclusivity(unchecked) private var arenaStart = 0
 
   /// - Throws: code `schema` for a schema that is not an event's.
-  public init(
+  package init(
     schema: Schema, schemaID: String, topic: String,
     options: EventDecodingOptions = EventDecodingOptions()
   ) throws(EventDecodingError) {
@@ -34,7 +34,7 @@ public final class AvroEventDecoder {
   ///
   /// - Parameter json: the Avro schema.
   /// - Throws: code `schema` for a text that is not a schema, or a schema that is not an event's.
-  public convenience init(
+  package convenience init(
     json: String, schemaID: String, topic: String,
     options: EventDecodingOptions = EventDecodingOptions()
   ) throws(EventDecodingError) {
@@ -60,7 +60,7 @@ public final class AvroEventDecoder {
   /// - Returns: the number of rows added.
   /// - Throws: `EventDecodingError`; the event belongs in the dead letters.
   @discardableResult
-  public func decode(
+  package func decode(
     eventID: UnsafeBufferPointer<UInt8>, replayID: UnsafeBufferPointer<UInt8>,
     payload: UnsafeBufferPointer<UInt8>, into batch: RecordBatch
   ) throws(EventDecodingError) -> Int {

@@ -1,20 +1,20 @@
-public import Avro
+package import Avro
 
 /// How events become rows.
-public struct EventDecodingOptions: Sendable {
+package struct EventDecodingOptions: Sendable {
   /// What a change to several records becomes: one row for each, or one row with a list of IDs.
-  public enum RecordIDs: Sendable { case rows, array }
+  package enum RecordIDs: Sendable { case rows, array }
 
-  public var recordIDs: RecordIDs
+  package var recordIDs: RecordIDs
   /// The maximum number of records per event. Each becomes a row, or an item of the list.
-  public var maxRecordsPerEvent: Int
+  package var maxRecordsPerEvent: Int
   /// The maximum memory of an event's rows. With several records, each has a row with every column.
-  public var maxRowByteCount = 64 << 20
+  package var maxRowByteCount = 64 << 20
   /// The maximum size of one event in the output. With several records, each has all values.
-  public var maxOutputByteCount = 256 << 20
-  public var limits: DecodeLimits
+  package var maxOutputByteCount = 256 << 20
+  package var limits: DecodeLimits
 
-  public init(
+  package init(
     recordIDs: RecordIDs = .rows, maxRecordsPerEvent: Int = 10_000,
     limits: DecodeLimits = DecodeLimits()
   ) {

@@ -1,5 +1,5 @@
-public import Avro
-public import JSON
+package import Avro
+package import JSON
 internal import Pipeline
 internal import SchemaStore
 
@@ -7,14 +7,14 @@ internal import SchemaStore
 ///
 /// For a change event, fills in what the author of the JSON need not provide: omitted members of
 /// the header, and the bitmaps of an update, which follow from the members that are present.
-public struct EventEncoder {
+package struct EventEncoder {
   /// The service's ID of the schema, or the ID that it would assign.
-  public let schemaID: String
+  package let schemaID: String
   private let datum: DatumEncoder
   /// Nil for platform events.
   private let header: HeaderCompletion?
   /// The fields of an event.
-  public let fieldNames: Set<String>
+  package let fieldNames: Set<String>
 
   /// - Parameters:
   ///   - json: the Avro schema of the events.
@@ -22,7 +22,7 @@ public struct EventEncoder {
   ///   - hasBase64: bytes are base64, as in exported lines; otherwise one character each.
   ///   - limits: the limits of one event in Avro.
   /// - Throws: code `schema` for a text that is not the schema of a record.
-  public init(
+  package init(
     json: String, topic: String, schemaID: String? = nil, hasBase64: Bool = false,
     limits: EncodeLimits = EncodeLimits()
   ) throws(EventDecodingError) {
@@ -59,7 +59,7 @@ public struct EventEncoder {
   ///   - value: an object with the fields that the event has.
   ///   - path: JSON pointer of the value in its document.
   /// - Returns: the bytes, which are useless if mistakes were reported.
-  public func payload(_ value: JSONValue, path: String, mistakes: JSONMistakes) -> [UInt8] {
+  package func payload(_ value: JSONValue, path: String, mistakes: JSONMistakes) -> [UInt8] {
     self.datum.encode(
       self.header?.complete(value, path: path, mistakes: mistakes) ?? value, path: path,
       mistakes: mistakes)

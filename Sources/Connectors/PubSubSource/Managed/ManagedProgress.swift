@@ -1,23 +1,23 @@
-public import Pipeline
+package import Pipeline
 
 /// The state of a run's managed subscription.
-public struct ManagedProgress: Sendable, Equatable {
+package struct ManagedProgress: Sendable, Equatable {
   /// Developer name or record ID.
-  public var subscription: String
+  package var subscription: String
   /// Where a run would resume; nil before any position.
-  public var durable: ReplayID?
+  package var durable: ReplayID?
   /// The position that the service has stored, according to its last answer to a commit of this
   /// run.
-  public var stored: ReplayID?
-  public var confirmedCount = 0
+  package var stored: ReplayID?
+  package var confirmedCount = 0
   /// Commits that were refused, or answered with another position.
-  public var failedCount = 0
+  package var failedCount = 0
   /// How often the service's position did not continue ours, so that `Subscribe` took over.
-  public var detourCount = 0
+  package var detourCount = 0
 }
 
 /// A step of a managed subscription, for logs.
-public enum ManagedNotice: Sendable, Equatable {
+package enum ManagedNotice: Sendable, Equatable {
   /// The service has stored a position.
   case confirmed(ReplayID)
   /// The service has not stored a position, and says why. The export continues.

@@ -1,15 +1,15 @@
 internal import Glibc
-public import Pipeline
+package import Pipeline
 internal import PubSubAPI
 
 /// A response together with the schemas of its events.
-public struct PubSubResponse: SourceResponse {
+package struct PubSubResponse: SourceResponse {
   let view: FetchResponseView
   let schemas: ResponseSchemas
 
-  public var eventCount: Int { self.view.events.count }
-  public var latestReplayID: ReplayID { ReplayID(Array(self.view[self.view.latestReplayIDField])) }
-  public var pendingCredit: Int { self.view.pendingCredit }
+  package var eventCount: Int { self.view.events.count }
+  package var latestReplayID: ReplayID { ReplayID(Array(self.view[self.view.latestReplayIDField])) }
+  package var pendingCredit: Int { self.view.pendingCredit }
 }
 
 /// The schemas of a response's events, found once: from here on, no event's schema ID is read.

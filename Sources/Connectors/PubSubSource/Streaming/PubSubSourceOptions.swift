@@ -1,63 +1,63 @@
-public import Clocks
-public import Pipeline
-public import PubSubAPI
+package import Clocks
+package import Pipeline
+package import PubSubAPI
 package import SchemaStore
 
 /// The settings of subscriptions.
-public struct PubSubSourceOptions: Sendable {
+package struct PubSubSourceOptions: Sendable {
   /// Events outstanding per stream, 1…100.
-  public var window: Int
+  package var window: Int
   /// The number of events of all topics that may wait for the runner, plus one response per stream.
   /// They count against the delivery allowance, and after a crash are delivered again.
-  public var readAhead: Int
+  package var readAhead: Int
   /// The number of events of a topic after which no more are requested, because the run ends with
   /// them; nil for no limit.
-  public var maxEvents: Int?
+  package var maxEvents: Int?
   /// The total number of events that may be delivered, including those exported before. Shared
   /// equally among the topics, each of which needs one. Nil for no limit.
-  public var maxDelivered: Int?
+  package var maxDelivered: Int?
   /// What the service may deliver; nil for no limit.
-  public var allowance: DeliveryAllowance?
+  package var allowance: DeliveryAllowance?
   /// The retries of temporary failures; they start again after a response with something new, or once a
   /// stream has answered for `Liveness.usefulLife`.
-  public var retry: RetrySchedule
-  public var recordIDs: EventDecodingOptions.RecordIDs
+  package var retry: RetrySchedule
+  package var recordIDs: EventDecodingOptions.RecordIDs
   /// Events that arrive within this time after a stop are still passed on. Others are delivered
   /// again, which counts against the allowance.
-  public var drainTime = Duration.seconds(2)
+  package var drainTime = Duration.seconds(2)
   /// Whether a call failed because the server could not prove its identity.
-  public var isIdentityError: @Sendable (any Error) -> Bool
+  package var isIdentityError: @Sendable (any Error) -> Bool
   /// Receives a schema whose ID is not the fingerprint of its text; the schema is used anyway.
-  public var onUnexpectedSchemaID: @Sendable (_ schemaID: String) -> Void
+  package var onUnexpectedSchemaID: @Sendable (_ schemaID: String) -> Void
   /// Schemas of earlier runs; nil for none.
   package var schemaCache: SchemaCache?
 
   /// The subscription whose position the service also keeps; only with a single topic. Nil for
   /// `Subscribe`.
-  public var managed: ManagedSubscription.Record?
+  package var managed: ManagedSubscription.Record?
   /// How long a run with a retry limit waits for a managed subscription that another client has;
   /// nil uses `retry`.
-  public var subscriptionPatience: Duration?
+  package var subscriptionPatience: Duration?
   /// Called from any thread; must not block.
-  public var onManaged: @Sendable (ManagedNotice) -> Void = { _ in }
+  package var onManaged: @Sendable (ManagedNotice) -> Void = { _ in }
 
   /// Called before a response is passed on, with the schemas of its events and their objects, or
   /// with none if it has no events. The receiver may need to learn more about the events than the
   /// service says. The response waits until this returns.
-  public var beforeHandingOn:
+  package var beforeHandingOn:
     (@Sendable (_ schemas: [SchemaOfObject]) async throws(SourceFailure) -> Void)?
 
   /// A schema and the object to whose events it belongs.
-  public struct SchemaOfObject: Sendable {
-    public var entity: String
-    public var schemaID: String
+  package struct SchemaOfObject: Sendable {
+    package var entity: String
+    package var schemaID: String
   }
 
   /// The maximum text size of the schemas kept, counted for the run and for each topic that needs
   /// them.
   var maxSchemaByteCount = 64 << 20
 
-  public init(
+  package init(
     window: Int = 100, readAhead: Int = 2000, maxEvents: Int? = nil,
     retry: RetrySchedule = RetrySchedule(),
     recordIDs: EventDecodingOptions.RecordIDs = .rows,

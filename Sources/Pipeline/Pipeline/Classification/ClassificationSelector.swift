@@ -1,14 +1,14 @@
-public import JSON
+package import JSON
 
 /// The classifications that a stage selects: `{"compliance": ["PII"], "sensitivity":
 /// ["Restricted"]}`.
 ///
 /// A field is selected if it has any of the values. Case and spaces are ignored, so the label
 /// 'Mission Critical' matches the value `MissionCritical`.
-public struct ClassificationSelector: KeyedObject, Sendable, Equatable {
+package struct ClassificationSelector: KeyedObject, Sendable, Equatable {
   /// Values of the org's two lists, as written in the pipeline file.
-  public private(set) var compliance: [String] = []
-  public private(set) var sensitivity: [String] = []
+  package private(set) var compliance: [String] = []
+  package private(set) var sensitivity: [String] = []
 
   /// The values that every org has unless its admins have removed them.
   private static let usualCompliance = ["PII", "HIPAA", "PCI", "GDPR", "CCPA", "COPPA"]
@@ -21,9 +21,9 @@ public struct ClassificationSelector: KeyedObject, Sendable, Equatable {
     self.sensitivity = sensitivity
   }
 
-  public init() {}
+  package init() {}
 
-  public static var keys: [Key<Self>] {
+  package static var keys: [Key<Self>] {
     [
       .key(
         "compliance", \.compliance, .classes,
@@ -50,7 +50,7 @@ public struct ClassificationSelector: KeyedObject, Sendable, Equatable {
       + common("sensitivity", self.sensitivity, field.sensitivity)
   }
 
-  public func selects(_ field: FieldClassification) -> Bool { !self.terms(of: field).isEmpty }
+  package func selects(_ field: FieldClassification) -> Bool { !self.terms(of: field).isEmpty }
 
   /// Values that are neither usual nor present on any field, and so most likely misspelled.
   func unknownValues(among known: ClassificationValues) -> [String] {
@@ -69,7 +69,7 @@ public struct ClassificationSelector: KeyedObject, Sendable, Equatable {
   }
 
   /// For messages: `compliance PII, GDPR; sensitivity Restricted`.
-  public var words: String {
+  package var words: String {
     [("compliance", self.compliance), ("sensitivity", self.sensitivity)]
       .filter { !$0.1.isEmpty }
       .map { "\($0.0) \($0.1.joined(separator: ", "))" }.joined(separator: "; ")

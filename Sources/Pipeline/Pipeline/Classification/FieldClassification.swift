@@ -1,12 +1,12 @@
 /// A field's sensitivity in the org (Setup, Data Classification); empty for a field that is not
 /// classified.
-public struct FieldClassification: Sendable, Equatable {
+package struct FieldClassification: Sendable, Equatable {
   /// Compliance categorization, `ComplianceGroup`: `PII`, `GDPR`.
-  public var compliance: [String]
+  package var compliance: [String]
   /// Data sensitivity level, `SecurityClassification`. More than one if two objects share a field.
-  public var sensitivity: [String]
+  package var sensitivity: [String]
 
-  public init(compliance: [String] = [], sensitivity: [String] = []) {
+  package init(compliance: [String] = [], sensitivity: [String] = []) {
     self.compliance = compliance
     self.sensitivity = sensitivity
   }
@@ -18,22 +18,22 @@ public struct FieldClassification: Sendable, Equatable {
 }
 
 /// The classifications of one object's fields, as the org describes them.
-public struct ObjectClassification: Sendable, Equatable {
+package struct ObjectClassification: Sendable, Equatable {
   /// Keyed by lowercase name, because an object's field names are unique regardless of case.
   private var fields: [String: FieldClassification] = [:]
 
-  public init() {}
+  package init() {}
 
-  public var names: some Sequence<String> { self.fields.keys }
+  package var names: some Sequence<String> { self.fields.keys }
 
-  public subscript(field: String) -> FieldClassification? { self.fields[field.lowercased()] }
+  package subscript(field: String) -> FieldClassification? { self.fields[field.lowercased()] }
 
-  public mutating func add(_ field: String, _ classification: FieldClassification) {
+  package mutating func add(_ field: String, _ classification: FieldClassification) {
     self.fields[field.lowercased(), default: FieldClassification()].formUnion(classification)
   }
 
   /// Adds a layout's missing fields as not classified.
-  public mutating func describe(_ layout: RecordLayout) {
+  package mutating func describe(_ layout: RecordLayout) {
     for column in layout.columns where !column.isMetadata {
       if let field = column.path.first { self.add(field, FieldClassification()) }
     }

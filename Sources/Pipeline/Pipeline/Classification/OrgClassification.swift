@@ -2,7 +2,7 @@ internal import EventLoop
 
 /// The known classifications of an org's fields. Stages read them when they first see a layout, by
 /// when the caller has queried the org. Used from any thread.
-public final class OrgClassification: Sendable {
+package final class OrgClassification: Sendable {
   private struct Known {
     var object: ObjectClassification
     /// Schemas known when the org was queried. An earlier answer may lack the new fields of a
@@ -12,10 +12,10 @@ public final class OrgClassification: Sendable {
 
   private let objects = Lock<[String: Known]>([:])
 
-  public init() {}
+  package init() {}
 
   /// - Returns: nil if the org has not been queried since the schema was first seen.
-  public func object(_ entity: String, schemaID: String) -> ObjectClassification? {
+  package func object(_ entity: String, schemaID: String) -> ObjectClassification? {
     self.objects.withLock { objects in
       objects[entity].flatMap { $0.schemaIDs.contains(schemaID) ? $0.object : nil }
     }
@@ -28,7 +28,7 @@ public final class OrgClassification: Sendable {
   ///   - selectors: the pipeline's selectors.
   /// - Returns: names of previously known fields for which some selector now decides differently.
   ///   Layouts that stages already know still follow the earlier answer.
-  public func learn(
+  package func learn(
     _ answer: ObjectClassification, of entity: String, schemaID: String?,
     selectors: [ClassificationSelector]
   ) -> [String] {

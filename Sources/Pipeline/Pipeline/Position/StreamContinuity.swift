@@ -36,10 +36,10 @@ package struct StreamContinuity: Sendable {
 }
 
 /// The stream does not continue the stored position, so none of it is written.
-public struct OtherStreamError: Error, Sendable, Equatable {
-  public var topic: String
+package struct OtherStreamError: Error, Sendable, Equatable {
+  package var topic: String
   /// The newest commit time of the exported changes, in milliseconds since 1970.
-  public var exportedAt: Int64
+  package var exportedAt: Int64
   /// The commit time of the first change.
-  public var committedAt: Int64
+  package var committedAt: Int64
 }

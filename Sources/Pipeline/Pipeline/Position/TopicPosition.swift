@@ -1,13 +1,13 @@
-public import JSON
+package import JSON
 
 /// The stored position of one topic: the checkpoint's form of a `StreamCursor`.
-public struct TopicPosition: Sendable, Equatable {
-  public struct LastEvent: Sendable, Equatable {
-    public var replayID: ReplayID
+package struct TopicPosition: Sendable, Equatable {
+  package struct LastEvent: Sendable, Equatable {
+    package var replayID: ReplayID
     /// Empty if unknown.
-    public var eventID: [UInt8]
+    package var eventID: [UInt8]
 
-    public init(replayID: ReplayID, eventID: [UInt8]) {
+    package init(replayID: ReplayID, eventID: [UInt8]) {
       self.replayID = replayID
       self.eventID = eventID
     }
@@ -19,45 +19,45 @@ public struct TopicPosition: Sendable, Equatable {
   }
 
   /// Counts, from 1, the stream starts that did not continue our own position.
-  public var epoch: Int
+  package var epoch: Int
   /// The next event's place in the epoch.
-  public var nextOrdinal: Int64
+  package var nextOrdinal: Int64
   /// Closed ID to resume from; nil when only an open group has been seen.
-  public var resume: ReplayID?
-  public var lastEvent: LastEvent?
+  package var resume: ReplayID?
+  package var lastEvent: LastEvent?
   package var openGroup: StreamCursor.Group?
   package var recent: [RecentEvent]
   /// Milliseconds since 1970 of the last event or keepalive of a running stream.
-  public var confirmedAt: Int64?
+  package var confirmedAt: Int64?
   /// Every change committed before this time has been taken; milliseconds since 1970, nil if
   /// unknown.
-  public var completeThrough: Int64?
+  package var completeThrough: Int64?
   /// The newest commit time of the epoch's changes up to this position, in milliseconds since 1970;
   /// nil before the first change, and in positions of earlier versions.
-  public var newestCommit: Int64?
+  package var newestCommit: Int64?
 
   /// The number of epochs that began because the stored replay ID was unusable, so events may be
   /// missing before them.
-  public var holes = 0
+  package var holes = 0
   /// Where this epoch's stream starts while it has no position; nil for the start in the pipeline
   /// file.
-  public var start: Start?
+  package var start: Start?
   /// The replay ID of the epoch's first event; nil before it.
   package var first: ReplayID?
   /// The stages' memory of the events before this position.
-  public var memory: StageMemory = [:]
+  package var memory: StageMemory = [:]
 
   /// A start set by the user.
-  public enum Start: String, Sendable, CaseIterable { case earliest, latest }
+  package enum Start: String, Sendable, CaseIterable { case earliest, latest }
 
   /// False for an epoch that has only begun; the pipeline file decides where it starts.
-  public var isResumable: Bool {
+  package var isResumable: Bool {
     self.resume != nil || self.openGroup != nil || self.start != nil
   }
   /// Whether nothing has been stored for the topic.
   package var isUntouched: Bool { self == TopicPosition(beginningEpoch: 1) }
   /// Events with the last replay ID have been taken, and more of them may follow.
-  public var hasOpenGroup: Bool { self.openGroup != nil }
+  package var hasOpenGroup: Bool { self.openGroup != nil }
 }
 
 extension TopicPosition {
@@ -67,7 +67,7 @@ extension TopicPosition {
   ///   - resume: a closed ID to resume after.
   ///   - start: where to begin without such an ID; nil for the start in the pipeline file.
   ///   - holes: the number of holes in earlier epochs.
-  public init(
+  package init(
     beginningEpoch epoch: Int, after resume: ReplayID? = nil, start: Start? = nil, holes: Int = 0
   ) {
     self.init(
@@ -93,12 +93,12 @@ extension TopicPosition {
 }
 
 /// A damaged checkpoint. Nothing is guessed; the run stops.
-public struct TopicPositionError: Error, Sendable, CustomStringConvertible {
-  public var description: String
+package struct TopicPositionError: Error, Sendable, CustomStringConvertible {
+  package var description: String
 }
 
 extension TopicPosition {
-  public var json: JSONValue {
+  package var json: JSONValue {
     var members: [JSONMember] = [
       JSONMember("epoch", .integer(self.epoch)),
       JSONMember("next_ordinal", .integer(self.nextOrdinal)),
@@ -151,7 +151,7 @@ extension TopicPosition {
   private static let maxHoles: Int64 = 1_000_000_000
 
   /// - Throws: `TopicPositionError` naming the missing or wrong member.
-  public init(json: JSONValue, topic: String) throws {
+  package init(json: JSONValue, topic: String) throws {
     func wrong(_ member: String) -> TopicPositionError {
       TopicPositionError(description: "position of \(topic): '\(member)' is missing or wrong")
     }

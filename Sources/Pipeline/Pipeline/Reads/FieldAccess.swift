@@ -1,5 +1,5 @@
 /// Whether and how a field of an object can be read from the org.
-public enum FieldAccess: String, Sendable {
+package enum FieldAccess: String, Sendable {
   case readable
   /// A formula or roll-up: its value changes without a change of the record.
   case calculated
@@ -10,13 +10,13 @@ public enum FieldAccess: String, Sendable {
 }
 
 /// A column of a store that rows may lack values in, because it is newer than their records' reads.
-public struct FillingColumn: Sendable, Equatable {
+package struct FillingColumn: Sendable, Equatable {
   /// Dotted: `BillingAddress.City`.
-  public var field: String
+  package var field: String
   /// The values come from a field of the object, not from a stage.
-  public var isOfObject: Bool
+  package var isOfObject: Bool
 
-  public init(field: String, isOfObject: Bool) {
+  package init(field: String, isOfObject: Bool) {
     self.field = field
     self.isOfObject = isOfObject
   }

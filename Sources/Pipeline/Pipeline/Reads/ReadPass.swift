@@ -2,8 +2,8 @@
 ///
 /// A pass begins when the positions of the stream are durable, so that everything before them can be
 /// read and everything after them is streamed (RESTAndBulk.md#records-and-events).
-public struct ReadPass: Sendable, Equatable {
-  public enum State: String, Sendable {
+package struct ReadPass: Sendable, Equatable {
+  package enum State: String, Sendable {
     /// The positions are stored, and nothing has been requested yet.
     case begun
     /// Records are being read.
@@ -13,29 +13,29 @@ public struct ReadPass: Sendable, Equatable {
   }
 
   /// API name of the object.
-  public var entity: String
+  package var entity: String
   /// Identifies the columns of a pass that reads only some; nil for one that reads all.
-  public var part: String?
+  package var part: String?
   /// Counts the passes over the object, from 1.
-  public var number: Int
-  public var state: State
+  package var number: Int
+  package var state: State
   /// The Bulk job whose rows are being taken; nil before the first job, and if pages are read
   /// instead.
-  public var job: String?
+  package var job: String?
   /// The locator of the current page; nil for the first.
-  public var locator: String?
+  package var locator: String?
   /// Rows of that page that have been taken.
-  public var row: Int
+  package var row: Int
   /// Rows taken from all jobs of the pass; never decreases.
-  public var rowCount: Int
+  package var rowCount: Int
   /// `rowCount` at the end of the job; nil before the job is complete.
-  public var total: Int?
+  package var total: Int?
   /// When the pass began; nil if it has not.
-  public var begunAt: ContinuousClock.Instant?
+  package var begunAt: ContinuousClock.Instant?
   /// When the job was posted, so no value is older; nil before that.
-  public var requestedAt: ContinuousClock.Instant?
+  package var requestedAt: ContinuousClock.Instant?
 
-  public init(entity: String, part: String? = nil, number: Int, state: State = .begun) {
+  package init(entity: String, part: String? = nil, number: Int, state: State = .begun) {
     self.entity = entity
     self.part = part
     self.number = number
@@ -45,14 +45,14 @@ public struct ReadPass: Sendable, Equatable {
   }
 
   /// Identifies the pass among those of a store: the object, which is one word, and the part.
-  public var key: String { Self.key(entity: self.entity, part: self.part) }
+  package var key: String { Self.key(entity: self.entity, part: self.part) }
 
   static func key(entity: String, part: String?) -> String {
     part.map { "\(entity) \($0)" } ?? entity
   }
 
   /// Forgets a lost job, of which nothing can be used: all records will be requested again.
-  public mutating func forgetJob() {
+  package mutating func forgetJob() {
     self.job = nil
     self.locator = nil
     self.row = 0
@@ -69,7 +69,7 @@ public struct ReadPass: Sendable, Equatable {
   /// Whether a run can have stored these numbers; others come from a damaged checkpoint or table.
   /// More rows than the total are possible, because a job may return more than it announced, which
   /// is noticed at the end of a page.
-  public var isPlausible: Bool {
+  package var isPlausible: Bool {
     let counts = 0...1_000_000_000_000_000
     guard (1...1_000_000_000).contains(self.number), counts.contains(self.row),
       counts.contains(self.rowCount), self.row <= self.rowCount
@@ -78,7 +78,7 @@ public struct ReadPass: Sendable, Equatable {
   }
 
   /// Whether rows up to here include those of another place of the pass.
-  public func isAtLeast(_ other: ReadPass) -> Bool {
+  package func isAtLeast(_ other: ReadPass) -> Bool {
     if self.number != other.number { return self.number > other.number }
     if self.state == .complete || other.state == .complete { return self.state == .complete }
     return self.job == other.job && self.rowCount >= other.rowCount

@@ -1,28 +1,28 @@
 /// An object whose records a run reads in addition to the stream of its changes.
-public struct ReadObject: Sendable {
+package struct ReadObject: Sendable {
   /// API name.
-  public var entity: String
+  package var entity: String
   /// The name of the topic with its events.
-  public var topic: String
+  package var topic: String
   /// The layout of the object's events in the current schema, before any stage. Records are rows of
   /// it.
-  public var layout: RecordLayout
+  package var layout: RecordLayout
   /// Names of the stores that get all records again, whatever was read before.
-  public var anew: Set<String>
+  package var anew: Set<String>
   /// Names of the stores that get all records if they have never been read.
-  public var initial: Set<String>
+  package var initial: Set<String>
   /// An SOQL condition for the records of `anew`; nil selects all. With a condition there is no
   /// pass: no store keeps the progress, and records that do not match are not checked.
-  public var condition: String?
+  package var condition: String?
   /// Whether records that are wrong in a store are read again.
-  public var isRepaired: Bool
+  package var isRepaired: Bool
   /// Dotted names of the only fields to read, for columns that rows lack; nil reads all.
-  public var filling: Set<String>?
+  package var filling: Set<String>?
   /// Whether to read a column of the layout; nil reads all. Columns not read are absent in the
   /// rows.
-  public var reads: (@Sendable (Column) -> Bool)?
+  package var reads: (@Sendable (Column) -> Bool)?
 
-  public init(
+  package init(
     entity: String, topic: String, layout: RecordLayout, initial: Set<String> = [],
     anew: Set<String> = [], condition: String? = nil, isRepaired: Bool = false,
     reads: (@Sendable (Column) -> Bool)? = nil
@@ -48,11 +48,11 @@ public struct ReadObject: Sendable {
   }
 
   /// The key of the object's pass.
-  public var passKey: String { ReadPass.key(entity: self.entity, part: self.part) }
+  package var passKey: String { ReadPass.key(entity: self.entity, part: self.part) }
 }
 
 /// A signal from a reader; `object` is an index into its `objects`.
-public enum ReadSignal {
+package enum ReadSignal {
   /// The progress of a pass, without records.
   case progress(object: Int, ReadPass)
   /// Records, in rows of the object's layout, and the progress of the pass including them.
@@ -76,15 +76,15 @@ public enum ReadSignal {
 }
 
 /// A record that was read and cannot become a row.
-public struct UnreadableRecord: Sendable, Equatable {
+package struct UnreadableRecord: Sendable, Equatable {
   /// Nil if the ID itself is invalid.
-  public var recordID: String?
+  package var recordID: String?
   /// `SystemModstamp`, milliseconds since 1970; nil if unusable.
-  public var stamp: Int64?
+  package var stamp: Int64?
   /// The reason, without values.
-  public var reason: String
+  package var reason: String
 
-  public init(recordID: String?, stamp: Int64?, reason: String) {
+  package init(recordID: String?, stamp: Int64?, reason: String) {
     self.recordID = recordID
     self.stamp = stamp
     self.reason = reason
@@ -93,7 +93,7 @@ public struct UnreadableRecord: Sendable, Equatable {
 
 /// Reads the records of objects from the org, in addition to the stream. Driven by the runner;
 /// reads in its own tasks, no further ahead than its memory allows.
-public protocol RecordReader: AnyObject {
+package protocol RecordReader: AnyObject {
   var objects: [ReadObject] { get }
 
   /// Continues a pass over an object.
@@ -110,5 +110,5 @@ public protocol RecordReader: AnyObject {
 }
 
 extension RecordReader {
-  public func recycle(_ batch: RecordBatch) {}
+  package func recycle(_ batch: RecordBatch) {}
 }

@@ -5,7 +5,7 @@ internal import EventLoop
 ///
 /// The service counts deliveries minutes late (RESTAndBulk.md#limits). So all deliveries since the
 /// *previous* query are deducted from the figure of a query, which may not include them yet.
-public final class DeliveryAllowance: Sendable {
+package final class DeliveryAllowance: Sendable {
   private struct State {
     /// The total number of events that may be delivered to this run.
     var limit: Int64
@@ -28,7 +28,7 @@ public final class DeliveryAllowance: Sendable {
   ///   - remaining: events left of the org's allowance; negative if it is overspent.
   ///   - reserve: events to leave unused, 0 or more.
   ///   - outstanding: events that all streams together request at a time.
-  public init(remaining: Int64, reserve: Int64, outstanding: Int) {
+  package init(remaining: Int64, reserve: Int64, outstanding: Int) {
     self.reserve = reserve
     self.outstanding = Int64(outstanding)
     self.state = Lock(State(limit: Self.spendable(remaining, reserve)))
@@ -40,15 +40,15 @@ public final class DeliveryAllowance: Sendable {
   }
 
   /// The number of events that may still be delivered.
-  public var left: Int64 { self.state.withLock(\.left) }
+  package var left: Int64 { self.state.withLock(\.left) }
 
   /// Whether no more events may be requested.
-  public var isSpent: Bool { self.received(0) == false }
+  package var isSpent: Bool { self.received(0) == false }
 
   /// Call this when one of the streams has received events.
   ///
   /// - Returns: whether more events may be requested.
-  public func received(_ count: Int) -> Bool {
+  package func received(_ count: Int) -> Bool {
     self.state.withLock { state in
       state.delivered += Int64(count)
       if state.left <= self.outstanding { state.isSpent = true }
@@ -57,7 +57,7 @@ public final class DeliveryAllowance: Sendable {
   }
 
   /// Updates the allowance with a new answer from the service.
-  public func renew(remaining: Int64) {
+  package func renew(remaining: Int64) {
     self.state.withLock { state in
       let spendable = Self.spendable(remaining, self.reserve)
       let (limit, isOverflow) = spendable.addingReportingOverflow(state.deliveredBefore)

@@ -9,8 +9,8 @@ internal import Clocks
 ///
 /// An unavailable store stops neither signals nor leases: the sealed commit waits for it, the next
 /// one fills, and once that is full, responses stay in the source.
-public final class PipelineRunner<S: Source> {
-  public typealias Instant = ContinuousClock.Instant
+package final class PipelineRunner<S: Source> {
+  package typealias Instant = ContinuousClock.Instant
 
   let source: S
   let stages: StageChain
@@ -28,15 +28,15 @@ public final class PipelineRunner<S: Source> {
   /// In the order of the source's topics.
   @exclusivity(unchecked) var topics: [TopicRun]
   @exclusivity(unchecked) var commits: CommitCycle
-  @exclusivity(unchecked) public internal(set) var statistics: RunStatistics
+  @exclusivity(unchecked) package internal(set) var statistics: RunStatistics
   /// Called after every signal and at least once a second.
-  public var onProgress: ((RunStatistics) -> Void)?
+  package var onProgress: ((RunStatistics) -> Void)?
   /// Receives each problem that is retried.
-  public var onRetry: ((_ topic: String, SourceFailure, _ delay: Duration) -> Void)?
+  package var onRetry: ((_ topic: String, SourceFailure, _ delay: Duration) -> Void)?
   /// Receives what a read has been waiting for, every few minutes.
-  public var onWaiting: ((_ topic: String, _ what: String) -> Void)?
+  package var onWaiting: ((_ topic: String, _ what: String) -> Void)?
 
-  public var onNote: ((RunNote) -> Void)?
+  package var onNote: ((RunNote) -> Void)?
 
   /// Reads records in addition to the stream; nil if none are to be read.
   let reader: (any RecordReader)?
@@ -55,7 +55,7 @@ public final class PipelineRunner<S: Source> {
   ///   - stored: each store's positions from an earlier run, by topic name.
   ///   - reader: reads records in addition to the stream; nil if none are to be read.
   /// - Throws: `SourceFailure` (`configuration`) for a topic with neither position nor `start`.
-  public init(
+  package init(
     source: S, stages: StageChain, stores: [StagedStore], stored: [[String: TopicPosition]],
     reader: (any RecordReader)? = nil, configuration: RunnerConfiguration,
     wallClock: @escaping () -> Int64
@@ -116,7 +116,7 @@ public final class PipelineRunner<S: Source> {
   /// Runs until the configured end, with everything received exported and committed.
   ///
   /// - Throws: what a sink or the checkpoint store throws; nothing is committed afterwards.
-  public func run() async throws -> RunOutcome {
+  package func run() async throws -> RunOutcome {
     self.began = self.now
     for (index, topic) in self.topics.enumerated() {
       if let resume = topic.cursors.resume { self.source.becameDurable(resume, topic: index) }

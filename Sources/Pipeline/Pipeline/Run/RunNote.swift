@@ -1,5 +1,5 @@
 /// A step of a run, for logs. Not sent for each response or event.
-public enum RunNote: Sendable {
+package enum RunNote: Sendable {
   /// A topic is about to be read from a start point.
   case subscribing(topic: String, from: StartPoint, epoch: Int)
   /// Its subscription has been sent on a live connection.

@@ -1,74 +1,74 @@
 package import Clocks
 
 /// The settings of a run, from the `run`, `commit` and `source` keys of a pipeline.
-public struct RunnerConfiguration: Sendable {
-  public enum Until: Sendable, Equatable {
+package struct RunnerConfiguration: Sendable {
+  package enum Until: Sendable, Equatable {
     case caughtUp
     case forever
     case events(Int)
     case duration(Duration)
   }
 
-  public enum InvalidReplayPolicy: Sendable {
+  package enum InvalidReplayPolicy: Sendable {
     case fail, earliest, latest
   }
 
-  public var until: Until = .caughtUp
+  package var until: Until = .caughtUp
   /// Silence after which a topic counts as caught up.
-  public var quiet: Duration = .seconds(15)
+  package var quiet: Duration = .seconds(15)
   /// The service's clock, read when the run began; nil if unknown, in which case the runner's own
   /// clock is used.
-  public var serviceClock: ServiceClock?
+  package var serviceClock: ServiceClock?
   /// Limits in addition to `until`. If one is reached first, the run has to be repeated (75),
   /// except that `maxEvents` is a success.
-  public var maxEvents: Int?
-  public var maxDuration: Duration?
+  package var maxEvents: Int?
+  package var maxDuration: Duration?
   /// The number of events that the service may deliver, as counted by the source; nil for no limit.
-  public var allowance: DeliveryAllowance?
-  public var onInvalidReplay: InvalidReplayPolicy = .fail
+  package var allowance: DeliveryAllowance?
+  package var onInvalidReplay: InvalidReplayPolicy = .fail
   /// Events that may go to the dead letters before the run stops; nil for any number.
-  public var maxDeadLetters: Int? = 0
+  package var maxDeadLetters: Int? = 0
   /// Share of the run's events, 0…1, that may become dead letters; nil for any share. Counts from
   /// `ratioFromEvents` events on.
-  public var maxDeadLetterRatio: Double?
+  package var maxDeadLetterRatio: Double?
 
   /// With fewer events, the share means little: one letter among ten events is 10 %.
-  public static let ratioFromEvents = 100
+  package static let ratioFromEvents = 100
 
   /// Events outstanding per stream, 1…100.
-  public var window = 100
-  public var commitMaxEvents = 2000
-  public var commitMaxBytes = 16 << 20
-  public var commitMaxDelay: Duration = .seconds(1)
+  package var window = 100
+  package var commitMaxEvents = 2000
+  package var commitMaxBytes = 16 << 20
+  package var commitMaxDelay: Duration = .seconds(1)
   /// A position that has not been confirmed for this long is renewed by waiting for a keepalive.
-  public var renewAfter: Duration = .seconds(12 * 3600)
+  package var renewAfter: Duration = .seconds(12 * 3600)
   /// The longest wait for that keepalive. The service sends one within 270 s.
-  public var keepaliveWait: Duration = .seconds(300)
+  package var keepaliveWait: Duration = .seconds(300)
 
   /// The time after which every reader of records sees a commit.
-  public var visibilityWait: Duration = .seconds(60)
+  package var visibilityWait: Duration = .seconds(60)
 
   /// A pass over the records of an object that takes longer starts again.
-  public var passLimit: Duration = .seconds(48 * 3600)
+  package var passLimit: Duration = .seconds(48 * 3600)
 
   /// A run that follows requests a refused topic again after this time.
-  public var refusedDelay: Duration = .seconds(600)
+  package var refusedDelay: Duration = .seconds(600)
 
   /// How long a run that was interrupted or is out of time waits for an unavailable store.
-  public var stopPatience = Self.stopPatience
+  package var stopPatience = Self.stopPatience
 
   /// How long users wait for a stop, and service managers before they kill the process.
-  public static let stopPatience: Duration = .seconds(10)
+  package static let stopPatience: Duration = .seconds(10)
 
   /// The time of deadlines and pauses.
   package var clock = ProcessClock()
 
-  public init() {}
+  package init() {}
 }
 
 /// How a run ended.
-public enum RunOutcome: Sendable {
-  public enum DeadLetterLimit: Sendable {
+package enum RunOutcome: Sendable {
+  package enum DeadLetterLimit: Sendable {
     case count
     /// The share of dead letters among the run's events so far.
     case ratio(ofEvents: Int)

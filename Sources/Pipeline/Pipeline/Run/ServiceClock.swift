@@ -1,16 +1,16 @@
 /// The service's time: one reading of its clock, plus the time since then.
 ///
 /// Commit times come from the service. This clock decides which of them are possible.
-public struct ServiceClock: Sendable {
+package struct ServiceClock: Sendable {
   /// Milliseconds since 1970.
-  public var reading: Int64
-  public var readAt: ContinuousClock.Instant
+  package var reading: Int64
+  package var readAt: ContinuousClock.Instant
 
   /// Readings are whole seconds, and the login host's clock is not the event bus's.
   private static var tolerance: Int64 { 10_000 }
 
   /// - Parameter reading: milliseconds since 1970; clamped to the calendar's range.
-  public init(reading: Int64, readAt: ContinuousClock.Instant) {
+  package init(reading: Int64, readAt: ContinuousClock.Instant) {
     self.reading = min(max(reading, CommitTime.range.lowerBound), CommitTime.range.upperBound)
     self.readAt = readAt
   }
@@ -22,14 +22,14 @@ public struct ServiceClock: Sendable {
   }
 
   /// The latest plausible commit time; later ones are wrong and prove nothing.
-  public func latestCommit(at now: ContinuousClock.Instant) -> Int64 {
+  package func latestCommit(at now: ContinuousClock.Instant) -> Int64 {
     self.time(at: now) + Self.tolerance
   }
 }
 
 /// When a change was committed, in milliseconds since 1970.
-public enum CommitTime {
+package enum CommitTime {
   /// Years 1 to 9999, checked when an event is decoded: dates of other years have no common notation,
   /// and within these no sum or difference of times overflows.
-  public static let range: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
+  package static let range: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
 }

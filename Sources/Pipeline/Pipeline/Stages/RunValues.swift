@@ -1,14 +1,14 @@
 /// The values of a run that stages can use. They are the same for every run of a pipeline, so that
 /// events that are exported again become the same rows.
-public struct RunValues: Sendable {
+package struct RunValues: Sendable {
   /// Name of the pipeline.
-  public var pipeline: String
+  package var pipeline: String
   /// 18 characters; empty without a login.
-  public var org: String
+  package var org: String
   /// How the org's fields are classified; nil if the org cannot be queried.
-  public var classification: OrgClassification?
+  package var classification: OrgClassification?
 
-  public init(pipeline: String, org: String, classification: OrgClassification? = nil) {
+  package init(pipeline: String, org: String, classification: OrgClassification? = nil) {
     self.pipeline = pipeline
     self.org = org
     self.classification = classification

@@ -1,5 +1,5 @@
 /// A response of the service: some events, or none (a keepalive).
-public protocol SourceResponse: Sendable {
+package protocol SourceResponse: Sendable {
   var eventCount: Int { get }
   /// The position of the subscription after this response; empty if the server sent none.
   var latestReplayID: ReplayID { get }
@@ -8,13 +8,13 @@ public protocol SourceResponse: Sendable {
 }
 
 /// An event as received, for events that cannot be decoded.
-public struct RawEvent: Sendable {
-  public var replayID: [UInt8]
-  public var eventID: [UInt8]
-  public var schemaID: String
-  public var payload: [UInt8]
+package struct RawEvent: Sendable {
+  package var replayID: [UInt8]
+  package var eventID: [UInt8]
+  package var schemaID: String
+  package var payload: [UInt8]
 
-  public init(replayID: [UInt8], eventID: [UInt8], schemaID: String, payload: [UInt8]) {
+  package init(replayID: [UInt8], eventID: [UInt8], schemaID: String, payload: [UInt8]) {
     self.replayID = replayID
     self.eventID = eventID
     self.schemaID = schemaID
@@ -23,22 +23,22 @@ public struct RawEvent: Sendable {
 }
 
 /// Why a topic or the run cannot continue.
-public struct SourceFailure: Error, Sendable, CustomStringConvertible {
+package struct SourceFailure: Error, Sendable, CustomStringConvertible {
   /// Decides what happens next, unlike the message, which is for people
   /// (ServiceErrors.md#decision-classes).
-  public enum Disposition: String, Sendable {
+  package enum Disposition: String, Sendable {
     case unavailable, refused, invalidReplay, quota, bug, configuration
   }
 
-  public var disposition: Disposition
+  package var disposition: Disposition
   /// Stable word for reports: `replay_id_corrupted`, `topic_not_found`.
-  public var reason: String
+  package var reason: String
   /// What failed, on which topic, and what to do about it.
-  public var description: String
+  package var description: String
   /// A refusal that says nothing about other topics.
-  public var isOfTopicAlone = false
+  package var isOfTopicAlone = false
 
-  public init(_ disposition: Disposition, reason: String, _ description: String) {
+  package init(_ disposition: Disposition, reason: String, _ description: String) {
     self.disposition = disposition
     self.reason = reason
     self.description = description
@@ -46,16 +46,16 @@ public struct SourceFailure: Error, Sendable, CustomStringConvertible {
 }
 
 /// Why one event cannot become rows. Goes to the dead letters with the raw event.
-public struct UndecodableEvent: Error, Sendable {
-  public var reason: String
+package struct UndecodableEvent: Error, Sendable {
+  package var reason: String
   /// Path of the field, dotted; empty when the payload as a whole is at fault.
-  public var fieldPath: String
+  package var fieldPath: String
   /// Byte offset in the payload; nil if none applies.
-  public var offset: Int?
+  package var offset: Int?
   /// The schema was changed under the same ID; a new one may be able to decode the event.
-  public var isOfOutdatedSchema = false
+  package var isOfOutdatedSchema = false
 
-  public init(
+  package init(
     reason: String, fieldPath: String = "", offset: Int? = nil, isOfOutdatedSchema: Bool = false
   ) {
     self.reason = reason
@@ -65,7 +65,7 @@ public struct UndecodableEvent: Error, Sendable {
   }
 }
 
-public enum SourceSignal<Response: SourceResponse>: Sendable {
+package enum SourceSignal<Response: SourceResponse>: Sendable {
   /// The stream of a topic is about to be opened or reopened. The reply says from where; nil
   /// prevents it.
   case opening(topic: Int, reply: @Sendable (StartPoint?) -> Void)
@@ -98,7 +98,7 @@ public enum SourceSignal<Response: SourceResponse>: Sendable {
 }
 
 /// Where events come from. Driven by one task; see `PipelineRunner`.
-public protocol Source {
+package protocol Source {
   associatedtype Response: SourceResponse
 
   var topics: [SourceTopic] { get }
@@ -149,23 +149,23 @@ public protocol Source {
 
 extension Source {
   /// Only a source that keeps its own position needs this.
-  public func becameDurable(_ resume: ReplayID, topic: Int) {}
+  package func becameDurable(_ resume: ReplayID, topic: Int) {}
 
   /// For sources whose schemas never change.
-  public func renewSchema(
+  package func renewSchema(
     ofEvent index: Int, of response: Response, topic: Int, receivedAt: ContinuousClock.Instant
   ) async {}
 }
 
 /// A topic that is subscribed to.
-public struct SourceTopic: Sendable {
-  public var name: String
+package struct SourceTopic: Sendable {
+  package var name: String
   /// Several entities share the stream: groups of equal replay IDs occur.
-  public var isChannel: Bool
+  package var isChannel: Bool
   /// Where to begin without a position.
-  public var start: StartPoint?
+  package var start: StartPoint?
 
-  public init(name: String, isChannel: Bool, start: StartPoint?) {
+  package init(name: String, isChannel: Bool, start: StartPoint?) {
     self.name = name
     self.isChannel = isChannel
     self.start = start

@@ -1,5 +1,5 @@
 /// Where a subscription begins.
-public enum StartPoint: Sendable, Hashable {
+package enum StartPoint: Sendable, Hashable {
   /// The oldest event retained.
   case earliest
   /// The tip: events published from now on.

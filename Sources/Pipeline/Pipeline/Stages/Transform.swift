@@ -1,10 +1,10 @@
-public import JSON
+package import JSON
 
 /// A stage between the decoder and the sinks.
 ///
 /// To add one, write a file with one conforming type, its configuration, one line in
 /// `TransformRegistry`, tests, and a page (WritingAStage.md).
-public protocol Transform {
+package protocol Transform {
   /// The kind of stage, for messages.
   var kind: String { get }
 
@@ -102,39 +102,39 @@ public protocol Transform {
 }
 
 extension Transform {
-  public var kind: String { "\(Self.self)" }
-  public var isConfigured: Bool { false }
-  public func knows(_ output: RecordLayout) -> Bool { true }
-  public func begin(_ run: RunValues) {}
-  public func apply(to batch: RecordBatch) throws {}
-  public var changesRows: Bool { false }
-  public var readsAcrossColumns: Bool { false }
-  public var hides: String? { nil }
-  public func maskedSlots(of output: RecordLayout) -> Set<Int> { [] }
-  public func maskedColumns(leading output: RecordLayout) -> [MaskedColumn] { [] }
-  public var classificationSelector: ClassificationSelector? { nil }
-  public var unknownClassifications: [String] { [] }
-  public var sinks: [String]? { nil }
-  public func filter(for sink: String) -> (any Transform)? { nil }
-  public func unreachableRoutes(among entities: [String]) -> [(rule: Int, reason: String)] { [] }
-  public var leavesOutRows: Bool { false }
-  public var conditionNames: Set<String> { [] }
-  public func bringsRows(of input: RecordLayout) -> Bool { true }
-  public func condition(for output: RecordLayout) throws -> StageCondition? { nil }
-  public var namedColumns: NamedColumns? { nil }
-  public var memoryName: String? { nil }
-  public func memory(ofTopic topic: String) -> JSONValue? { nil }
-  public func recall(_ memory: JSONValue, ofTopic topic: String) throws {}
+  package var kind: String { "\(Self.self)" }
+  package var isConfigured: Bool { false }
+  package func knows(_ output: RecordLayout) -> Bool { true }
+  package func begin(_ run: RunValues) {}
+  package func apply(to batch: RecordBatch) throws {}
+  package var changesRows: Bool { false }
+  package var readsAcrossColumns: Bool { false }
+  package var hides: String? { nil }
+  package func maskedSlots(of output: RecordLayout) -> Set<Int> { [] }
+  package func maskedColumns(leading output: RecordLayout) -> [MaskedColumn] { [] }
+  package var classificationSelector: ClassificationSelector? { nil }
+  package var unknownClassifications: [String] { [] }
+  package var sinks: [String]? { nil }
+  package func filter(for sink: String) -> (any Transform)? { nil }
+  package func unreachableRoutes(among entities: [String]) -> [(rule: Int, reason: String)] { [] }
+  package var leavesOutRows: Bool { false }
+  package var conditionNames: Set<String> { [] }
+  package func bringsRows(of input: RecordLayout) -> Bool { true }
+  package func condition(for output: RecordLayout) throws -> StageCondition? { nil }
+  package var namedColumns: NamedColumns? { nil }
+  package var memoryName: String? { nil }
+  package func memory(ofTopic topic: String) -> JSONValue? { nil }
+  package func recall(_ memory: JSONValue, ofTopic topic: String) throws {}
 }
 
 /// By what a stage decides which rows it keeps.
-public struct StageCondition: Sendable {
+package struct StageCondition: Sendable {
   /// The slots that it reads.
-  public var slots: Set<Int>
+  package var slots: Set<Int>
   /// It drops records that were read, because how they were changed is not known.
-  public var dropsReads: Bool
+  package var dropsReads: Bool
 
-  public init(slots: Set<Int>, dropsReads: Bool) {
+  package init(slots: Set<Int>, dropsReads: Bool) {
     self.slots = slots
     self.dropsReads = dropsReads
   }
@@ -142,4 +142,4 @@ public struct StageCondition: Sendable {
 
 /// The memory of stages, by `sink/stage`, or by `stage` for stages of the whole pipeline; a second
 /// stage with the same name is `stage#2`.
-public typealias StageMemory = [String: JSONValue]
+package typealias StageMemory = [String: JSONValue]

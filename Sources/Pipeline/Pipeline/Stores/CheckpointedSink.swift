@@ -1,4 +1,4 @@
-public import JSON
+package import JSON
 
 /// A sink whose state the checkpoint holds: rows count as soon as the checkpoint that includes them
 /// is durable. Driven by one thread; calls block until done.
@@ -9,7 +9,7 @@ public import JSON
 ///
 /// What only some sinks can do is a protocol of its own: `BufferingSink`, `DescribedSink`,
 /// `RecordReceiver`.
-public protocol CheckpointedSink: AnyObject {
+package protocol CheckpointedSink: AnyObject {
   /// Identity of the sink in checkpoints, unique in the pipeline.
   var name: String { get }
 
@@ -33,7 +33,7 @@ public protocol CheckpointedSink: AnyObject {
 }
 
 /// A sink that keeps rows in memory or files in progress, and so decides when to commit.
-public protocol BufferingSink: CheckpointedSink {
+package protocol BufferingSink: CheckpointedSink {
   /// Whether something is due (rotation by age or idleness) although nothing was written.
   var isDue: Bool { get }
 
@@ -42,7 +42,7 @@ public protocol BufferingSink: CheckpointedSink {
 }
 
 /// A sink whose output says how complete it is.
-public protocol DescribedSink: CheckpointedSink {
+package protocol DescribedSink: CheckpointedSink {
   /// Describes, for readers of the output, how complete it is. Called after `committed`.
   ///
   /// - Parameters:

@@ -1,19 +1,19 @@
-public import JSON
+package import JSON
 
 /// The checkpoint with the sinks and dead letters whose state it holds. One step makes all of it
 /// durable.
 ///
 /// Without sinks, it still keeps the dead letters of a pipeline and a copy of its positions. It
 /// never answers that it is unavailable: it works or fails.
-public final class CheckpointedStore: Store {
+package final class CheckpointedStore: Store {
   /// Stores everything a resume needs in one atomic, durable step.
-  public typealias Save = (
+  package typealias Save = (
     _ topics: [String: TopicPosition], _ sinks: [String: JSONValue], _ deadLetters: JSONValue
   ) throws -> Void
 
   /// A name that no sink can have.
-  public static let name = "the checkpoint"
-  public var name: String { Self.name }
+  package static let name = "the checkpoint"
+  package var name: String { Self.name }
 
   private let sinks: [StagedSink]
   /// Those of `sinks` that can do more.
@@ -28,7 +28,7 @@ public final class CheckpointedStore: Store {
   private var states: [String: JSONValue] = [:]
   private var prepared = Commit(positions: [:])
 
-  public init(sinks: [StagedSink], deadLetters: any DeadLetterStore, save: @escaping Save) {
+  package init(sinks: [StagedSink], deadLetters: any DeadLetterStore, save: @escaping Save) {
     self.sinks = sinks
     self.buffering = sinks.compactMap { $0.base as? any BufferingSink }
     self.described = sinks.compactMap { $0.base as? any DescribedSink }
@@ -40,28 +40,28 @@ public final class CheckpointedStore: Store {
   /// The stages of the sinks.
   var chains: [StageChain] { self.sinks.compactMap(\.stages) }
 
-  public func write(_ batch: RecordBatch) throws {
+  package func write(_ batch: RecordBatch) throws {
     for sink in self.sinks { try sink.write(batch) }
   }
 
   /// What is written later does not change the state that a sink has returned.
-  public func seal(isLast: Bool) throws {
+  package func seal(isLast: Bool) throws {
     for sink in self.sinks { self.states[sink.name] = try sink.base.flush(finish: isLast) }
   }
 
-  public func prepare(_ commit: Commit) throws -> StoreAnswer {
+  package func prepare(_ commit: Commit) throws -> StoreAnswer {
     self.prepared = commit
     for letter in commit.letters { try self.deadLetters.append(letter) }
     return .done
   }
 
-  public func commit() throws -> StoreAnswer {
+  package func commit() throws -> StoreAnswer {
     let letters = try self.deadLetters.flush(finish: self.prepared.isLast)
     try self.save(self.prepared.positions, self.states, letters)
     return .done
   }
 
-  public func complete() throws {
+  package func complete() throws {
     var hasChanged = try self.deadLetters.committed()
     for sink in self.sinks where try sink.base.committed() { hasChanged = true }
     // During a run the next checkpoint drops what has been completed; the last one has no next.
@@ -75,10 +75,10 @@ public final class CheckpointedStore: Store {
     }
   }
 
-  public var isDue: Bool { self.deadLetters.isDue || self.buffering.contains(where: \.isDue) }
+  package var isDue: Bool { self.deadLetters.isDue || self.buffering.contains(where: \.isDue) }
 
   /// The largest number of pending bytes of any sink.
-  public var pendingByteCount: Int {
+  package var pendingByteCount: Int {
     self.buffering.reduce(self.deadLetters.pendingByteCount) { max($0, $1.pendingByteCount) }
   }
 }
@@ -86,7 +86,7 @@ public final class CheckpointedStore: Store {
 /// Records are read into the sinks that take them.
 extension CheckpointedStore: RecordReceiver {
   /// A sink that the route sends no rows of the object to has no pass over it, from then on.
-  public func takesReads(of layout: RecordLayout) -> Bool {
+  package func takesReads(of layout: RecordLayout) -> Bool {
     let takers = self.receivers.filter { $0.takesReads(of: layout) }
     self.receiversOfObjects[layout.entity] = takers
     return !takers.isEmpty
@@ -96,29 +96,29 @@ extension CheckpointedStore: RecordReceiver {
     self.receiversOfObjects[entity] ?? self.receivers
   }
 
-  public func needsPass(over entity: String, topic: String) throws -> Bool {
+  package func needsPass(over entity: String, topic: String) throws -> Bool {
     try self.receivers(of: entity).contains {
       try $0.receiver?.needsPass(over: entity, topic: topic) == true
     }
   }
 
   /// The place of all sinks; nil if they are not at the same place, for example if one is new.
-  public func pass(over key: String) -> ReadPass? {
+  package func pass(over key: String) -> ReadPass? {
     let passes = self.receivers(of: key).map { $0.receiver?.pass(over: key) }
     guard let first = passes.first ?? nil, passes.allSatisfy({ $0?.isSamePlace(as: first) == true })
     else { return nil }
     return first
   }
 
-  public func passNumber(over key: String) -> Int {
+  package func passNumber(over key: String) -> Int {
     self.receivers.reduce(0) { max($0, $1.receiver?.passNumber(over: key) ?? 0) }
   }
 
-  public func write(_ reads: RecordBatch, pass: ReadPass?) throws {
+  package func write(_ reads: RecordBatch, pass: ReadPass?) throws {
     for sink in self.receivers { try sink.write(reads, pass: pass) }
   }
 
-  public func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
+  package func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
     for sink in self.receivers(of: entity) { sink.receiver?.noteUnreadable(record, of: entity) }
   }
 }

@@ -1,48 +1,48 @@
-public import JSON
+package import JSON
 
 /// An event that could not be decoded or written, kept so that it is not lost.
-public struct DeadLetter: Sendable, Equatable {
+package struct DeadLetter: Sendable, Equatable {
   /// The sink or database that refused a decoded event.
-  public struct Refusal: Sendable, Equatable {
+  package struct Refusal: Sendable, Equatable {
     /// The sink's name.
-    public var sink: String
+    package var sink: String
     /// The database's column; nil if it is unknown which one refused the row.
-    public var column: String?
+    package var column: String?
     /// Five characters; nil if the value could not even be sent.
-    public var sqlState: String?
+    package var sqlState: String?
     /// Further sinks whose own stages refused the event.
-    public var otherSinks: [String] = []
+    package var otherSinks: [String] = []
 
     /// Every sink that lacks the event.
-    public var sinks: [String] { [self.sink] + self.otherSinks }
+    package var sinks: [String] { [self.sink] + self.otherSinks }
 
-    public init(sink: String, column: String? = nil, sqlState: String? = nil) {
+    package init(sink: String, column: String? = nil, sqlState: String? = nil) {
       self.sink = sink
       self.column = column
       self.sqlState = sqlState
     }
   }
 
-  public var topic: String
-  public var replayID: ReplayID
-  public var eventID: String
-  public var schemaID: String
+  package var topic: String
+  package var replayID: ReplayID
+  package var eventID: String
+  package var schemaID: String
   /// The event's payload as received.
-  public var payload: [UInt8]
+  package var payload: [UInt8]
   /// The reason, without values of the payload.
-  public var reason: String
+  package var reason: String
   /// The path in the schema: `Account.BillingAddress.City`; nil if unknown.
-  public var fieldPath: String?
+  package var fieldPath: String?
   /// The byte offset in the payload; nil if unknown.
-  public var byteOffset: Int?
+  package var byteOffset: Int?
   /// Nil for an event that no sink has seen.
-  public var refusal: Refusal?
+  package var refusal: Refusal?
   /// The event could be decoded, and a stage of the pipeline refused it.
-  public var isUnprocessable: Bool
-  public var epoch: Int
-  public var ordinal: Int64
+  package var isUnprocessable: Bool
+  package var epoch: Int
+  package var ordinal: Int64
 
-  public init(
+  package init(
     topic: String, replayID: ReplayID, eventID: String, schemaID: String, payload: [UInt8],
     reason: String, fieldPath: String? = nil, byteOffset: Int? = nil, refusal: Refusal? = nil,
     isUnprocessable: Bool = false, epoch: Int, ordinal: Int64
@@ -62,18 +62,18 @@ public struct DeadLetter: Sendable, Equatable {
   }
 
   /// The kind of letter, as a stable word: `undecodable`, `unprocessable` or `refused`.
-  public var kind: String {
+  package var kind: String {
     if self.refusal != nil { return "refused" }
     return self.isUnprocessable ? Self.unprocessable : "undecodable"
   }
 
   /// The kind of events that a stage of the pipeline refuses.
-  public static let unprocessable = "unprocessable"
+  package static let unprocessable = "unprocessable"
 }
 
 /// Stores dead letters. Takes part in commits like a `CheckpointedSink`: the result of `flush` is
 /// stored in the checkpoint (`CheckpointDocument.deadLetters`), then `committed` is called.
-public protocol DeadLetterStore: AnyObject {
+package protocol DeadLetterStore: AnyObject {
   /// Letters taken since the start of the run.
   var count: Int { get }
 
@@ -96,11 +96,11 @@ public protocol DeadLetterStore: AnyObject {
 }
 
 extension DeadLetterStore {
-  public func waiting() -> WaitingLetters { WaitingLetters() }
+  package func waiting() -> WaitingLetters { WaitingLetters() }
 }
 
 /// The dead letters that were neither retried nor dropped.
-public struct WaitingLetters: Sendable, Equatable {
+package struct WaitingLetters: Sendable, Equatable {
   private struct Group: Hashable {
     var topic: String
     /// The sink that refused the events; nil if no sink has them.
@@ -109,16 +109,16 @@ public struct WaitingLetters: Sendable, Equatable {
 
   /// By the time when they were written, in milliseconds since 1970.
   private var counts: [Group: [Int64: Int]] = [:]
-  public private(set) var count = 0
+  package private(set) var count = 0
 
-  public init() {}
+  package init() {}
 
-  public mutating func add(_ letter: DeadLetter, at time: Int64) {
+  package mutating func add(_ letter: DeadLetter, at time: Int64) {
     for group in Self.groups(of: letter) { self.counts[group, default: [:]][time, default: 0] += 1 }
     self.count += 1
   }
 
-  public mutating func remove(_ letter: DeadLetter, at time: Int64) {
+  package mutating func remove(_ letter: DeadLetter, at time: Int64) {
     for group in Self.groups(of: letter) {
       guard let count = self.counts[group]?[time] else { continue }
       self.counts[group]?[time] = count > 1 ? count - 1 : nil
@@ -134,7 +134,7 @@ public struct WaitingLetters: Sendable, Equatable {
   /// The number of letters whose events a sink lacks.
   ///
   /// - Parameter start: counts letters written since then.
-  public func count(of topics: Set<String>, lackedBy sink: String, since start: Int64?) -> Int {
+  package func count(of topics: Set<String>, lackedBy sink: String, since start: Int64?) -> Int {
     topics.flatMap { [Group(topic: $0), Group(topic: $0, sink: sink)] }.reduce(0) { count, group in
       (self.counts[group] ?? [:]).reduce(count) { $0 + ($1.key >= start ?? .min ? $1.value : 0) }
     }

@@ -1,6 +1,6 @@
 /// A record of the org that does not become a row of a copy, and why.
-public struct OmittedRecord: Sendable, Equatable {
-  public enum Kind: String, Sendable {
+package struct OmittedRecord: Sendable, Equatable {
+  package enum Kind: String, Sendable {
     /// A condition of a stage leaves it out.
     case leftOut = "left_out"
     /// A stage cannot process it.
@@ -9,22 +9,22 @@ public struct OmittedRecord: Sendable, Equatable {
     case unreadable
   }
 
-  public var kind: Kind
+  package var kind: Kind
   /// Nil if the ID itself is invalid.
-  public var recordID: String?
+  package var recordID: String?
   /// `SystemModstamp`, milliseconds since 1970; nil if unusable.
-  public var stamp: Int64?
+  package var stamp: Int64?
   /// The reason, without values; empty for `leftOut`.
-  public var reason: String
+  package var reason: String
 
-  public init(_ kind: Kind, recordID: String?, stamp: Int64?, reason: String = "") {
+  package init(_ kind: Kind, recordID: String?, stamp: Int64?, reason: String = "") {
     self.kind = kind
     self.recordID = recordID
     self.stamp = stamp
     self.reason = reason
   }
 
-  public init(_ kind: Kind, _ record: UnreadableRecord) {
+  package init(_ kind: Kind, _ record: UnreadableRecord) {
     self.init(kind, recordID: record.recordID, stamp: record.stamp, reason: record.reason)
   }
 }

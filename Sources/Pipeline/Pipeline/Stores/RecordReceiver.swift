@@ -1,5 +1,5 @@
 /// A sink or store that takes records that were read, in addition to events.
-public protocol RecordReceiver: AnyObject {
+package protocol RecordReceiver: AnyObject {
   /// Whether records can be read into it in rows of a layout. A `TableStore` must be ready for the
   /// layout.
   func takesReads(of layout: RecordLayout) -> Bool
@@ -28,7 +28,7 @@ public protocol RecordReceiver: AnyObject {
 }
 
 /// A store whose wrong records are read again, one by one.
-public protocol RepairingStore: Store, RecordReceiver {
+package protocol RepairingStore: Store, RecordReceiver {
   /// Whether `recordsToRepair` may be called now.
   var isIdle: Bool { get }
 
@@ -52,7 +52,7 @@ public protocol RepairingStore: Store, RecordReceiver {
 }
 
 /// A store whose tables are copies of objects, with a state for each column.
-public protocol CopyStore: RepairingStore {
+package protocol CopyStore: RepairingStore {
   /// Whether records can be read into the store: it is configured so, and the database allows it.
   var takesReads: Bool { get }
 

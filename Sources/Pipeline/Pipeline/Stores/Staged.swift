@@ -3,21 +3,21 @@
 ///
 /// Its stages see the output of the pipeline's stages, and their changes apply only to this sink.
 /// The batch is restored, so the order of sinks does not matter.
-public struct StagedSink {
-  public let base: any CheckpointedSink
+package struct StagedSink {
+  package let base: any CheckpointedSink
   let stages: StageChain?
   let receiver: (any RecordReceiver)?
 
   /// - Parameter stages: nil for a sink without stages of its own.
-  public init(_ base: any CheckpointedSink, stages: StageChain? = nil) {
+  package init(_ base: any CheckpointedSink, stages: StageChain? = nil) {
     self.base = base
     self.stages = stages
     self.receiver = base as? any RecordReceiver
   }
 
-  public var name: String { self.base.name }
+  package var name: String { self.base.name }
 
-  public func write(_ batch: RecordBatch) throws {
+  package func write(_ batch: RecordBatch) throws {
     guard let stages else { return try self.base.write(batch) }
     try stages.lend(batch, to: self.base.write)
   }
@@ -41,8 +41,8 @@ public struct StagedSink {
 }
 
 /// A store with its own stages, as `StagedSink`, and what it can do.
-public final class StagedStore {
-  public let base: any Store
+package final class StagedStore {
+  package let base: any Store
   private let stages: StageChain?
   /// The store's stages, and those of the sinks in it.
   private let chains: [StageChain]
@@ -52,7 +52,7 @@ public final class StagedStore {
   let repairing: (any RepairingStore)?
 
   /// - Parameter stages: nil for a store without stages of its own.
-  public init(_ base: any Store, stages: StageChain? = nil) {
+  package init(_ base: any Store, stages: StageChain? = nil) {
     self.base = base
     self.stages = stages
     self.chains = (base as? CheckpointedStore)?.chains ?? [stages].compactMap { $0 }
@@ -62,7 +62,7 @@ public final class StagedStore {
     self.repairing = base as? any RepairingStore
   }
 
-  public var name: String { self.base.name }
+  package var name: String { self.base.name }
 
   /// Whether this store keeps the dead letters, durable with its position. Exactly one store of a
   /// run does.
@@ -78,14 +78,14 @@ public final class StagedStore {
     return !brings || tables.isReady(for: output)
   }
 
-  public func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
+  package func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
     guard let tables, try self.bringsRows(of: layout) else { return .done }
     return try tables.makeReady(for: self.output(of: layout))
   }
 
   func noteCurrent(_ layout: RecordLayout) { self.tables?.noteCurrent(layout) }
 
-  public func write(_ batch: RecordBatch) throws {
+  package func write(_ batch: RecordBatch) throws {
     guard let stages else { return try self.base.write(batch) }
     // The base is not prepared for such rows.
     guard try stages.bringsRows(of: batch.layout) else { return }

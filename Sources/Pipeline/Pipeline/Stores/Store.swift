@@ -11,7 +11,7 @@
 ///
 /// No call waits for an unavailable resource: the store returns the time of the next attempt, and
 /// the runner repeats the call. A store that gives up throws.
-public protocol Store: AnyObject {
+package protocol Store: AnyObject {
   /// Identity of the store, unique in the pipeline.
   var name: String { get }
 
@@ -43,7 +43,7 @@ public protocol Store: AnyObject {
 }
 
 /// A store whose tables have to fit before rows come.
-public protocol TableStore: Store {
+package protocol TableStore: Store {
   /// Whether rows of the layout can be written without preparation.
   func isReady(for layout: RecordLayout) -> Bool
 
@@ -56,7 +56,7 @@ public protocol TableStore: Store {
 }
 
 /// A store that others use at the same time: it has a lease, and a prepared commit holds locks.
-public protocol LeasedStore: Store {
+package protocol LeasedStore: Store {
   /// Does due work that needs no commit, while a commit waits for a store.
   func renewLease() throws
 
@@ -66,7 +66,7 @@ public protocol LeasedStore: Store {
 }
 
 /// The result of a request to a store.
-public enum StoreAnswer {
+package enum StoreAnswer {
   /// Prepared, or durable.
   case done
   /// Prepared without these events; they become dead letters of the commit.
@@ -76,28 +76,28 @@ public enum StoreAnswer {
 }
 
 /// Why a store is unavailable.
-public struct StoreOutage {
+package struct StoreOutage {
   /// The run's error if it has no time to wait.
-  public var reason: any Error
-  public var retryAt: ContinuousClock.Instant
+  package var reason: any Error
+  package var retryAt: ContinuousClock.Instant
 
-  public init(_ reason: any Error, retryAt: ContinuousClock.Instant) {
+  package init(_ reason: any Error, retryAt: ContinuousClock.Instant) {
     self.reason = reason
     self.retryAt = retryAt
   }
 }
 
 /// The data, other than rows, that a store makes durable.
-public struct Commit: Sendable, Equatable {
+package struct Commit: Sendable, Equatable {
   /// The store's position in each topic that has one.
-  public var positions: [String: TopicPosition]
+  package var positions: [String: TopicPosition]
   /// Events of the commit without rows, to be kept or noted as missing. The store that keeps dead
   /// letters also gets those that others refuse.
-  public var letters: [DeadLetter]
+  package var letters: [DeadLetter]
   /// The run ends with this commit, so nothing is left open.
-  public var isLast: Bool
+  package var isLast: Bool
 
-  public init(
+  package init(
     positions: [String: TopicPosition], letters: [DeadLetter] = [], isLast: Bool = false
   ) {
     self.positions = positions
@@ -107,16 +107,16 @@ public struct Commit: Sendable, Equatable {
 }
 
 /// An event that a store refuses.
-public struct RefusedEvent: Sendable, Equatable {
-  public var topic: String
-  public var epoch: Int
-  public var ordinal: Int64
+package struct RefusedEvent: Sendable, Equatable {
+  package var topic: String
+  package var epoch: Int
+  package var ordinal: Int64
   /// Why, without values.
-  public var reason: String
+  package var reason: String
   /// Nil for an event that reached no sink.
-  public var refusal: DeadLetter.Refusal?
+  package var refusal: DeadLetter.Refusal?
 
-  public init(
+  package init(
     topic: String, epoch: Int, ordinal: Int64, reason: String, refusal: DeadLetter.Refusal?
   ) {
     self.topic = topic

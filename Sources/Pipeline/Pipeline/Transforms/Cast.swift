@@ -1,26 +1,26 @@
 internal import Bytes
-public import JSON
+package import JSON
 
 /// Gives columns other types: `{"type": "cast", "columns": {"Amount": "decimal(18,2)"}}`.
 ///
 /// Null stays null and absent stays absent. A value that the type cannot hold sends its event to the dead
 /// letters, or becomes null with `"on_error": "null"`.
-public final class Cast: ConfiguredTransform {
+package final class Cast: ConfiguredTransform {
   /// What happens to a value that cannot be converted.
   enum OnError: String, CaseIterable { case refuse, null }
 
-  public static let type = "cast"
-  public static let schemaDescription =
+  package static let type = "cast"
+  package static let schemaDescription =
     "Gives columns other types. A value that cannot be converted sends its event to the dead letters."
 
-  public struct Options: KeyedObject, Sendable {
+  package struct Options: KeyedObject, Sendable {
     fileprivate var targets: [String: CastTarget] = [:]
     fileprivate var onError = OnError.refuse
     fileprivate var missing: ColumnNames.Missing?
 
-    public init() {}
+    package init() {}
 
-    public static var keys: [Key<Self>] {
+    package static var keys: [Key<Self>] {
       [
         .required(
           "columns", \.targets, .targets, "Maps the name of each column to its type.",
@@ -40,26 +40,26 @@ public final class Cast: ConfiguredTransform {
   private var buffer = ByteBuffer(capacity: 256)
   private var number = DecimalNumber()
 
-  public init(_ options: Options) {
+  package init(_ options: Options) {
     self.targets = options.targets
     self.onError = options.onError
     self.columns = ColumnNames(options.targets.keys, missing: options.missing)
   }
 
-  public var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }
+  package var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }
 
-  public var changesRows: Bool { true }
+  package var changesRows: Bool { true }
 
-  public func layout(for input: RecordLayout) throws -> RecordLayout {
+  package func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)
     let plan = try CastPlan(self.targets, layout: input)
     self.plans.insert(plan, for: plan.output)
     return plan.output
   }
 
-  public func knows(_ output: RecordLayout) -> Bool { self.plans[output] != nil }
+  package func knows(_ output: RecordLayout) -> Bool { self.plans[output] != nil }
 
-  public func apply(to batch: RecordBatch) throws {
+  package func apply(to batch: RecordBatch) throws {
     guard let plan = self.plans[batch.layout] else {
       preconditionFailure("\(batch.layout.origin): a layout that this stage has not made")
     }

@@ -1,4 +1,4 @@
-public import JSON
+package import JSON
 
 /// The columns that a stage names in its configuration.
 ///
@@ -7,20 +7,20 @@ public import JSON
 /// which in `drop` would export a column that should be left out. `NamedColumns` reports such
 /// names, and the caller, who knows the topics, decides. The same applies to a pattern (`*Email*`)
 /// that matches nothing.
-public final class ColumnNames {
+package final class ColumnNames {
   /// What to do about names that schemas lack, if configured.
-  public enum Missing: String, Sendable, CaseIterable {
+  package enum Missing: String, Sendable, CaseIterable {
     /// The run continues even if no schema has the name.
     case ignore
     /// The run stops at the first schema that lacks it.
     case fail
   }
 
-  public let names: Set<String>
+  package let names: Set<String>
   /// The names that are patterns.
   private let patterns: [ColumnPattern]
   /// Nil accepts a name that some schemas lack, but not one that all lack.
-  public let missing: Missing?
+  package let missing: Missing?
   private var unseen: Set<String>
   private var known: Set<String> = []
   /// The columns that schemas of each object have had so far; kept only for stages that guard
@@ -32,7 +32,7 @@ public final class ColumnNames {
   private static let maxKeptCount = 1 << 20
 
   /// - Parameter takesPatterns: whether `*` and `?` in a name are wildcards.
-  public init(
+  package init(
     _ names: some Sequence<String>, missing: Missing? = nil, takesPatterns: Bool = false
   ) {
     self.names = Set(names)
@@ -130,13 +130,13 @@ public final class ColumnNames {
 
 extension ColumnNames {
   /// The keys of a stage that does one thing with the columns it lists.
-  public struct Options: KeyedObject, Sendable {
+  package struct Options: KeyedObject, Sendable {
     var columns: [String] = []
     var missing: Missing?
 
-    public init() {}
+    package init() {}
 
-    public static var keys: [Key<Self>] {
+    package static var keys: [Key<Self>] {
       [
         .required(
           "columns", \.columns, .columnNames, Key<Self>.columnsText,

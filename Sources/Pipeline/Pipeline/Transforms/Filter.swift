@@ -1,5 +1,5 @@
 internal import CEL
-public import JSON
+package import JSON
 
 /// Keeps the rows for which an expression is true:
 /// `{"type": "filter", "where": "StageName == 'Closed Won' && Amount >= 1000.0"}`.
@@ -8,24 +8,24 @@ public import JSON
 /// condition is kept or dropped by `absent`. Ordering against null counts as false, as in SQL; any
 /// other failure of the expression sends the event to the dead letters. Lines about a whole object
 /// (overflow, wildcard) are always kept.
-public final class Filter: ConfiguredTransform {
+package final class Filter: ConfiguredTransform {
   /// What happens to a row when a missing field decides the condition.
   enum Absent: String, CaseIterable { case keep, drop }
 
-  public static let type = "filter"
-  public static let schemaDescription =
+  package static let type = "filter"
+  package static let schemaDescription =
     "Keeps the rows for which a CEL expression is true. A condition on values selects changes, not "
     + "records: most updates carry a few fields only."
 
-  public struct Options: KeyedObject, Sendable {
+  package struct Options: KeyedObject, Sendable {
     fileprivate var condition = ExpressionText()
     fileprivate var absent = Absent.keep
     fileprivate var keepsReads = true
     fileprivate var missing: ColumnNames.Missing?
 
-    public init() {}
+    package init() {}
 
-    public static var keys: [Key<Self>] {
+    package static var keys: [Key<Self>] {
       [
         .required(
           "where", \.condition, .expression,
@@ -44,32 +44,32 @@ public final class Filter: ConfiguredTransform {
   private let condition: StageExpression
   private let columns: ColumnNames
 
-  public init(_ options: Options) {
+  package init(_ options: Options) {
     self.options = options
     self.condition = StageExpression(options.condition)
     self.columns = ColumnNames(options.condition.names, missing: options.missing)
   }
 
-  public var namedColumns: NamedColumns? {
+  package var namedColumns: NamedColumns? {
     self.columns.named(by: Self.type, at: [self.condition])
   }
-  public var readsAcrossColumns: Bool { self.changesRows }
-  public var changesRows: Bool { true }
-  public var leavesOutRows: Bool { true }
-  public var conditionNames: Set<String> { self.columns.names }
+  package var readsAcrossColumns: Bool { self.changesRows }
+  package var changesRows: Bool { true }
+  package var leavesOutRows: Bool { true }
+  package var conditionNames: Set<String> { self.columns.names }
 
-  public func layout(for input: RecordLayout) throws -> RecordLayout {
+  package func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)
     try self.condition.checkIsCondition(for: input, stage: Self.type)
     return input
   }
 
-  public func condition(for output: RecordLayout) throws -> StageCondition? {
+  package func condition(for output: RecordLayout) throws -> StageCondition? {
     try self.condition.compiled(for: output, stage: Self.type).condition(
       keepsReads: self.options.keepsReads)
   }
 
-  public func apply(to batch: RecordBatch) throws {
+  package func apply(to batch: RecordBatch) throws {
     let expression = try self.condition.compiled(for: batch.layout, stage: Self.type)
     batch.keepRows { row, event in
       let character = RowCharacter(of: batch.events[event], row)

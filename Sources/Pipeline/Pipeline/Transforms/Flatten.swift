@@ -1,24 +1,24 @@
-public import JSON
+package import JSON
 
 /// Moves the children of records into the line itself: `{"type": "flatten", "naming": "path"}`.
 ///
 /// The children take the place of their record, in schema order. The scalar branch of a union of a
 /// scalar and a record (Account.Name) keeps the record's name and comes first. The stage costs
 /// nothing per row, because the children's cells do not move.
-public final class Flatten: ConfiguredTransform {
-  public static let type = "flatten"
-  public static let schemaDescription =
+package final class Flatten: ConfiguredTransform {
+  package static let type = "flatten"
+  package static let schemaDescription =
     "Puts the parts of records (addresses, names, locations) into columns of their own."
   private let naming: FlattenNaming
 
-  public init(naming: FlattenNaming = .path) { self.naming = naming }
+  package init(naming: FlattenNaming = .path) { self.naming = naming }
 
-  public struct Options: KeyedObject, Sendable {
+  package struct Options: KeyedObject, Sendable {
     fileprivate var naming = FlattenNaming.path
 
-    public init() {}
+    package init() {}
 
-    public static var keys: [Key<Self>] {
+    package static var keys: [Key<Self>] {
       [
         .key(
           "naming", \.naming, .choice(called: "naming"),
@@ -27,9 +27,9 @@ public final class Flatten: ConfiguredTransform {
     }
   }
 
-  public init(_ options: Options) { self.naming = options.naming }
+  package init(_ options: Options) { self.naming = options.naming }
 
-  public func layout(for input: RecordLayout) throws -> RecordLayout {
+  package func layout(for input: RecordLayout) throws -> RecordLayout {
     let output = input.with(columns: input.columns.flatMap { self.flattened($0) })
     try output.checkNames(stage: Self.type)
     return output

@@ -1,5 +1,5 @@
 /// How the columns of a flattened record are named.
-public enum FlattenNaming: String, Sendable, CaseIterable {
+package enum FlattenNaming: String, Sendable, CaseIterable {
   /// Parent and child joined by `_`: `BillingAddress_City`.
   case path
   /// The component's name in SOQL: `BillingCity` (ChangeEvents.md#compound-fields).

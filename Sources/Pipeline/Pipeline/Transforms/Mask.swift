@@ -1,5 +1,5 @@
 internal import Bytes
-public import JSON
+package import JSON
 
 /// Hides the values of columns:
 /// `{"type": "mask", "columns": ["Email", "*Phone*"], "with": "hash", "key": "${MASK_KEY}"}`.
@@ -9,8 +9,8 @@ public import JSON
 ///
 /// Null stays null and absent stays absent. Later stages and sinks get only masked values, whatever
 /// their source: events, records that were read, and dead letters that are retried.
-public final class Mask: ConfiguredTransform {
-  public enum Method: String, CaseIterable, Sendable {
+package final class Mask: ConfiguredTransform {
+  package enum Method: String, CaseIterable, Sendable {
     case drop, redact, hash, truncate, year
   }
 
@@ -25,11 +25,11 @@ public final class Mask: ConfiguredTransform {
     case year
   }
 
-  public static let type = "mask"
-  public static let schemaDescription =
+  package static let type = "mask"
+  package static let schemaDescription =
     "Hides the values of columns. The dead letters of such a pipeline are sealed, or have no payload."
 
-  public struct Options: KeyedObject, Sendable {
+  package struct Options: KeyedObject, Sendable {
     fileprivate var columns: [String] = []
     fileprivate var selector: ClassificationSelector?
     fileprivate var method = Method.drop
@@ -38,9 +38,9 @@ public final class Mask: ConfiguredTransform {
     private var text = "***"
     fileprivate var missing: ColumnNames.Missing?
 
-    public init() {}
+    package init() {}
 
-    public static var keys: [Key<Self>] {
+    package static var keys: [Key<Self>] {
       [
         .key(
           "columns", \.columns, .columnNames, Key<Self>.columnsText, example: ["Phone", "*Email*"]),
@@ -68,7 +68,7 @@ public final class Mask: ConfiguredTransform {
       ]
     }
 
-    public func check(_ reader: JSONReader) {
+    package func check(_ reader: JSONReader) {
       let isClassified = reader.has("classified")
       if !isClassified, !reader.has("columns") { reader.report("columns", "is required") }
       // Without a method that is known, nothing is known of its options.
@@ -116,7 +116,7 @@ public final class Mask: ConfiguredTransform {
 
   // Without the options, which have the key.
   private let columns: ColumnNames
-  public let classificationSelector: ClassificationSelector?
+  package let classificationSelector: ClassificationSelector?
   private let method: Method
   private let replacement: Replacement
   private var classification: OrgClassification?
@@ -125,38 +125,38 @@ public final class Mask: ConfiguredTransform {
   private var plans = LayoutCache<MaskPlan>()
   private var buffer = ByteBuffer(capacity: 256)
 
-  public init(_ options: Options) {
+  package init(_ options: Options) {
     self.columns = ColumnNames(options.columns, missing: options.missing, takesPatterns: true)
     self.classificationSelector = options.selector
     self.method = options.method
     self.replacement = options.replacement
   }
 
-  public var namedColumns: NamedColumns? {
+  package var namedColumns: NamedColumns? {
     self.columns.names.isEmpty ? nil : self.columns.named(by: Self.type)
   }
 
-  public func begin(_ run: RunValues) { self.classification = run.classification }
+  package func begin(_ run: RunValues) { self.classification = run.classification }
 
-  public var hides: String? {
+  package var hides: String? {
     let names = self.columns.names.sorted().joined(separator: ", ")
     let classes = self.classificationSelector.map { "what the org classifies as \($0.words)" }
     return "\(self.method.rawValue) "
       + [names.isEmpty ? nil : names, classes].compactMap { $0 }.joined(separator: " and ")
   }
 
-  public var unknownClassifications: [String] {
+  package var unknownClassifications: [String] {
     guard self.columns.missing != .ignore else { return [] }
     return self.classificationSelector?.unknownValues(among: self.values) ?? []
   }
 
-  public func maskedColumns(leading output: RecordLayout) -> [MaskedColumn] {
+  package func maskedColumns(leading output: RecordLayout) -> [MaskedColumn] {
     (self.plans[output]?.reasons ?? []).map { MaskedColumn($0.column, self.method, $0.reason) }
   }
 
-  public var changesRows: Bool { true }
+  package var changesRows: Bool { true }
 
-  public func layout(for input: RecordLayout) throws -> RecordLayout {
+  package func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)
     try self.columns.guardAgainstRenaming(input, stage: Self.type)
     let plan = try MaskPlan(
@@ -183,13 +183,13 @@ public final class Mask: ConfiguredTransform {
     return (selector, object)
   }
 
-  public func knows(_ output: RecordLayout) -> Bool { self.plans[output] != nil }
+  package func knows(_ output: RecordLayout) -> Bool { self.plans[output] != nil }
 
-  public func maskedSlots(of output: RecordLayout) -> Set<Int> {
+  package func maskedSlots(of output: RecordLayout) -> Set<Int> {
     Set(self.plans[output]?.columns.map(\.slot) ?? [])
   }
 
-  public func apply(to batch: RecordBatch) throws {
+  package func apply(to batch: RecordBatch) throws {
     guard let plan = self.plans[batch.layout] else {
       preconditionFailure("\(batch.layout.origin): a layout that this stage has not made")
     }

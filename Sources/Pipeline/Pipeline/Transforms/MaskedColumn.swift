@@ -1,6 +1,6 @@
 /// A column that the stage `mask` hides, and why.
-public struct MaskedColumn: Sendable, Equatable {
-  public enum Reason: Sendable, Equatable {
+package struct MaskedColumn: Sendable, Equatable {
+  package enum Reason: Sendable, Equatable {
     /// The configuration names it, by this name or pattern.
     case named(String)
     /// For example, `compliance PII`.
@@ -10,11 +10,11 @@ public struct MaskedColumn: Sendable, Equatable {
   }
 
   /// The column as it enters the stage.
-  public var column: String
-  public var method: Mask.Method
-  public var reason: Reason
+  package var column: String
+  package var method: Mask.Method
+  package var reason: Reason
   /// Place of the stage in its chain, from 0.
-  public var stage = 0
+  package var stage = 0
 
   init(_ column: String, _ method: Mask.Method, _ reason: Reason) {
     (self.column, self.method, self.reason) = (column, method, reason)
@@ -23,7 +23,7 @@ public struct MaskedColumn: Sendable, Equatable {
 
 extension MaskedColumn: CustomStringConvertible {
   /// `Email: hash by stages[1], classified compliance PII`
-  public var description: String {
+  package var description: String {
     let why =
       switch self.reason {
       case .named(let name) where name == self.column: "named"

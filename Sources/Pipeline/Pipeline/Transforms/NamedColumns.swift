@@ -2,26 +2,26 @@ internal import JSON
 
 /// Columns that a stage names. Names that no schema has had so far are typos, or fields that were
 /// renamed or deleted in the org.
-public struct NamedColumns: Sendable, Equatable {
+package struct NamedColumns: Sendable, Equatable {
   /// Place of the stage in its chain, from 0.
-  public var stage = 0
+  package var stage = 0
   /// Kind of the stage: `drop`; or the member of a sink's configuration: `column_types`.
-  public var type: String
-  public var isOfStage = true
+  package var type: String
+  package var isOfStage = true
   /// The stage hides values, which a typo would export.
-  public var isHidden = false
-  public var names: Set<String>
-  public var unmatched: Set<String>
+  package var isHidden = false
+  package var names: Set<String>
+  package var unmatched: Set<String>
   /// The configuration accepts names that no schema has: `"missing": "ignore"`.
-  public var isAllowed: Bool
+  package var isAllowed: Bool
   /// Names that schemas have had, for suggestions.
-  public var known: Set<String>
+  package var known: Set<String>
   /// The stages before this one without which a name would be matched: `stage drop (stages[0])`.
-  public var removedBy: [String: String] = [:]
+  package var removedBy: [String: String] = [:]
   /// The place of a name in a stage with expressions: `line 1, column 12`.
-  public var places: [String: String] = [:]
+  package var places: [String: String] = [:]
 
-  public init(
+  package init(
     type: String, names: Set<String>, unmatched: Set<String>, isAllowed: Bool, known: Set<String>
   ) {
     self.type = type
@@ -32,7 +32,7 @@ public struct NamedColumns: Sendable, Equatable {
   }
 
   /// `'Emial' (nearest: Email)`
-  public func description(of name: String) -> String {
+  package func description(of name: String) -> String {
     let nearest = Self.nearest(to: name, in: self.known)
     let place = self.places[name].map { " at \($0) of its expression" } ?? ""
     return "'\(name)'" + place

@@ -6,7 +6,7 @@ extension RecordLayout {
   /// something else.
   ///
   /// - Parameter stage: the stage that made the columns, for the message: `flatten`.
-  public func checkNames(stage: String) throws {
+  package func checkNames(stage: String) throws {
     var paths: [String: [String]] = [:]
     for column in self.columns {
       if let other = paths.updateValue(column.path, forKey: column.name) {

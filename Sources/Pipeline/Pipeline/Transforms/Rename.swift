@@ -1,29 +1,29 @@
-public import JSON
+package import JSON
 
 /// Gives columns other names: `{"type": "rename", "columns": {"StageName": "stage"}}`.
 ///
 /// All columns are renamed at once, so two of them can swap names. Metadata columns can be renamed
 /// like others.
-public final class Rename: ConfiguredTransform {
-  public static let type = "rename"
-  public static let schemaDescription =
+package final class Rename: ConfiguredTransform {
+  package static let type = "rename"
+  package static let schemaDescription =
     "Gives columns other names, all at once."
   private let newNames: [String: String]
   private let columns: ColumnNames
 
   /// - Parameter newNames: new names by current name.
-  public init(_ newNames: [String: String], missing: ColumnNames.Missing? = nil) {
+  package init(_ newNames: [String: String], missing: ColumnNames.Missing? = nil) {
     self.newNames = newNames
     self.columns = ColumnNames(newNames.keys, missing: missing)
   }
 
-  public struct Options: KeyedObject, Sendable {
+  package struct Options: KeyedObject, Sendable {
     fileprivate var newNames: [String: String] = [:]
     fileprivate var missing: ColumnNames.Missing?
 
-    public init() {}
+    package init() {}
 
-    public static var keys: [Key<Self>] {
+    package static var keys: [Key<Self>] {
       [
         .required(
           "columns", \.newNames, .newNames,
@@ -33,13 +33,13 @@ public final class Rename: ConfiguredTransform {
     }
   }
 
-  public convenience init(_ options: Options) {
+  package convenience init(_ options: Options) {
     self.init(options.newNames, missing: options.missing)
   }
 
-  public var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }
+  package var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }
 
-  public func layout(for input: RecordLayout) throws -> RecordLayout {
+  package func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)
     let output = input.with(
       columns: input.columns.map { column in

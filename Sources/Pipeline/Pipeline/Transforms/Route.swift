@@ -1,5 +1,5 @@
 internal import CEL
-public import JSON
+package import JSON
 
 /// Sends rows to some of the sinks:
 /// `{"type": "route", "routes": [{"where": "_entity == 'Account'", "to": ["accounts"]}], "default": ["rest"]}`.
@@ -8,21 +8,21 @@ public import JSON
 /// the route in a separate slot; `RouteFilter`, which runs before the stages of each sink, keeps
 /// the rows for that sink. So each condition is evaluated once, and a failing condition sends the
 /// event to the dead letters for all sinks.
-public final class Route: ConfiguredTransform {
-  public static let type = "route"
-  public static let schemaDescription =
+package final class Route: ConfiguredTransform {
+  package static let type = "route"
+  package static let schemaDescription =
     "Sends rows to some of the sinks: to those of the first route whose condition holds, the rest to "
     + "'default'. The last of the pipeline's stages."
 
-  public struct Options: KeyedObject, Sendable {
+  package struct Options: KeyedObject, Sendable {
     fileprivate var rules: [RuleOptions] = []
     fileprivate var rest: [String] = []
     fileprivate var keepsReads = true
     fileprivate var missing: ColumnNames.Missing?
 
-    public init() {}
+    package init() {}
 
-    public static var keys: [Key<Self>] {
+    package static var keys: [Key<Self>] {
       [
         .required(
           "routes", \.rules, .rules, "In the order of their precedence.",
@@ -51,7 +51,7 @@ public final class Route: ConfiguredTransform {
   private let columns: ColumnNames
   private var reaches = LayoutCache<Reach>()
 
-  public init(_ options: Options) {
+  package init(_ options: Options) {
     self.rules = options.rules.map { rule in
       Rule(
         condition: rule.condition.map { StageExpression($0) }, entities: Set(rule.entities ?? []),
@@ -62,20 +62,20 @@ public final class Route: ConfiguredTransform {
       options.rules.compactMap(\.condition).flatMap(\.names), missing: options.missing)
   }
 
-  public var sinks: [String]? {
+  package var sinks: [String]? {
     var seen: Set<String> = []
     return (self.rules.flatMap(\.sinks) + self.options.rest).filter { seen.insert($0).inserted }
   }
 
-  public var conditionNames: Set<String> { self.columns.names }
+  package var conditionNames: Set<String> { self.columns.names }
 
-  public var namedColumns: NamedColumns? {
+  package var namedColumns: NamedColumns? {
     self.columns.named(by: Self.type, at: self.rules.compactMap(\.condition))
   }
-  public var readsAcrossColumns: Bool { true }
-  public var changesRows: Bool { true }
+  package var readsAcrossColumns: Bool { true }
+  package var changesRows: Bool { true }
 
-  public func layout(for input: RecordLayout) throws -> RecordLayout {
+  package func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)
     for rule in self.rules { try rule.condition?.checkIsCondition(for: input, stage: Self.type) }
     let output = input.addingRouteSlot()
@@ -127,7 +127,7 @@ public final class Route: ConfiguredTransform {
     return rules | 1 << self.rules.count
   }
 
-  public func unreachableRoutes(among entities: [String]) -> [(rule: Int, reason: String)] {
+  package func unreachableRoutes(among entities: [String]) -> [(rule: Int, reason: String)] {
     var found: [(rule: Int, reason: String)] = []
     let choices = entities.joined(separator: ", ")
     for (index, rule) in self.rules.enumerated() {
@@ -148,7 +148,7 @@ public final class Route: ConfiguredTransform {
 
   private static let entityColumn = "_entity"
 
-  public func condition(for output: RecordLayout) throws -> StageCondition? {
+  package func condition(for output: RecordLayout) throws -> StageCondition? {
     let conditions = try self.rules.compactMap {
       try $0.condition?.compiled(for: output, stage: Self.type)
         .condition(keepsReads: self.options.keepsReads)
@@ -158,7 +158,7 @@ public final class Route: ConfiguredTransform {
       dropsReads: conditions.contains(where: \.dropsReads))
   }
 
-  public func apply(to batch: RecordBatch) throws {
+  package func apply(to batch: RecordBatch) throws {
     guard let slot = batch.layout.routeSlot else {
       preconditionFailure("\(batch.layout.origin): a layout that this stage has not made")
     }
@@ -228,7 +228,7 @@ public final class Route: ConfiguredTransform {
     return .success(conditions.count)
   }
 
-  public func filter(for sink: String) -> (any Transform)? {
+  package func filter(for sink: String) -> (any Transform)? {
     let sinks = self.rules.map(\.sinks) + [self.options.rest]
     return RouteFilter(
       sinks.enumerated().reduce(0) { $1.element.contains(sink) ? $0 | 1 << $1.offset : $0 },

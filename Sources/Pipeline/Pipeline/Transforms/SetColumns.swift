@@ -1,6 +1,6 @@
 internal import Bytes
 internal import CEL
-public import JSON
+package import JSON
 
 /// Adds columns, or gives columns other values:
 /// `{"type": "set", "columns": {"Region": "has(row.BillingCountry) ? row.BillingCountry : 'unknown'"}}`.
@@ -8,7 +8,7 @@ public import JSON
 /// All expressions see the row as it enters the stage. A result is absent if it depends on a field
 /// that the event lacks. So an update changes the column only if it changes the fields that the
 /// column is computed from.
-public final class SetColumns: ConfiguredTransform {
+package final class SetColumns: ConfiguredTransform {
   /// What the column `name` becomes.
   enum Source {
     case expression(StageExpression, type: ResultType?)
@@ -19,18 +19,18 @@ public final class SetColumns: ConfiguredTransform {
   /// Values of the run that a column can have.
   enum RunValue: String, CaseIterable { case pipeline, org }
 
-  public static let type = "set"
-  public static let schemaDescription =
+  package static let type = "set"
+  package static let schemaDescription =
     "Adds columns or replaces their values by those of CEL expressions, by constants, or by values "
     + "of the run."
 
-  public struct Options: KeyedObject, Sendable {
+  package struct Options: KeyedObject, Sendable {
     fileprivate var columns: [(name: String, value: ColumnOptions)] = []
     fileprivate var missing: ColumnNames.Missing?
 
-    public init() {}
+    package init() {}
 
-    public static var keys: [Key<Self>] {
+    package static var keys: [Key<Self>] {
       [
         .required(
           "columns", \.columns, .setColumns, "Maps the name of each column to its expression.",
@@ -48,20 +48,20 @@ public final class SetColumns: ConfiguredTransform {
   private var buffer = ByteBuffer(capacity: 256)
   private var cells: [ResultColumn.Cell] = []
 
-  public init(_ options: Options) {
+  package init(_ options: Options) {
     self.sources = options.columns.compactMap { name, value in value.source.map { (name, $0) } }
     let expressions = self.sources.compactMap(\.source.expression)
     self.columns = ColumnNames(expressions.flatMap(\.names), missing: options.missing)
   }
 
-  public var namedColumns: NamedColumns? {
+  package var namedColumns: NamedColumns? {
     self.columns.named(by: Self.type, at: self.sources.compactMap(\.source.expression))
   }
-  public var readsAcrossColumns: Bool { self.changesRows }
-  public var changesRows: Bool { self.sources.contains { $0.source.expression != nil } }
-  public func begin(_ run: RunValues) { self.run = run }
+  package var readsAcrossColumns: Bool { self.changesRows }
+  package var changesRows: Bool { self.sources.contains { $0.source.expression != nil } }
+  package func begin(_ run: RunValues) { self.run = run }
 
-  public func layout(for input: RecordLayout) throws -> RecordLayout {
+  package func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)
     let plan = try SetPlan(self.sources, run: self.run, layout: input)
     try plan.output.checkNames(stage: Self.type)
@@ -69,9 +69,9 @@ public final class SetColumns: ConfiguredTransform {
     return plan.output
   }
 
-  public func knows(_ output: RecordLayout) -> Bool { self.plans[output] != nil }
+  package func knows(_ output: RecordLayout) -> Bool { self.plans[output] != nil }
 
-  public func apply(to batch: RecordBatch) throws {
+  package func apply(to batch: RecordBatch) throws {
     guard let plan = self.plans[batch.layout] else {
       preconditionFailure("\(batch.layout.origin): a layout that this stage has not made")
     }

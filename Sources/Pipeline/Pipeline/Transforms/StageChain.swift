@@ -4,7 +4,7 @@ import JSON
 ///
 /// Layouts pass through once, when a schema is first seen; later batches find the result by the
 /// identity of their layout. Used by one thread at a time.
-public final class StageChain {
+package final class StageChain {
   private let stages: [any Transform]
   /// The sink that the stages belong to; nil for stages of the whole pipeline.
   package let sink: String?
@@ -23,7 +23,7 @@ public final class StageChain {
   package weak var observer: (any StageObserver)?
 
   /// - Parameter sink: the sink that the stages belong to; nil for stages of the whole pipeline.
-  public init(_ stages: [any Transform], sink: String? = nil) {
+  package init(_ stages: [any Transform], sink: String? = nil) {
     self.stages = stages
     self.sink = sink
     var counts: [String: Int] = [:]
@@ -39,24 +39,24 @@ public final class StageChain {
   var changesRows: Bool { self.stages.contains(where: \.changesRows) }
 
   /// Whether any stage needs complete rows.
-  public var readsAcrossColumns: Bool { self.stages.contains(where: \.readsAcrossColumns) }
+  package var readsAcrossColumns: Bool { self.stages.contains(where: \.readsAcrossColumns) }
 
   /// The columns that leave the last stage.
   ///
   /// Throws the errors of the stages: `TransformError` for a layout that does not fit.
-  public func layout(for input: RecordLayout) throws -> RecordLayout {
+  package func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.outputs(of: input).last ?? input
   }
 
   /// Whether rows of a layout may leave the last stage.
-  public func bringsRows(of input: RecordLayout) throws -> Bool {
+  package func bringsRows(of input: RecordLayout) throws -> Bool {
     let inputs = [input] + (try self.outputs(of: input)).dropLast()
     return zip(self.stages, inputs).allSatisfy { $0.bringsRows(of: $1) }
   }
 
   /// Passes a batch through all stages. Its layout, which the decoder has set, is replaced by that
   /// of each stage in turn before the stage sees the rows.
-  public func apply(to batch: RecordBatch) throws {
+  package func apply(to batch: RecordBatch) throws {
     let outputs = try self.outputs(of: batch.layout)
     self.observer?.willEnter(self, batch)
     for (index, output) in outputs.enumerated() {
@@ -133,7 +133,7 @@ public final class StageChain {
   package func takeUnreadable() -> [UnreadableRecord] { self.refusals.takeRecords() }
 
   /// Gives the stages the values of the run. Called once, before the first layout.
-  public func begin(_ run: RunValues) {
+  package func begin(_ run: RunValues) {
     for stage in self.stages { stage.begin(run) }
   }
 
@@ -144,14 +144,14 @@ public final class StageChain {
   }
 
   /// The stages' memory of a topic; the names identify the stages.
-  public func memory(ofTopic topic: String) -> StageMemory {
+  package func memory(ofTopic topic: String) -> StageMemory {
     var memory: StageMemory = [:]
     for (name, stage) in self.remembering { memory[name] = stage.memory(ofTopic: topic) }
     return memory
   }
 
   /// - Parameter memory: may also contain the memory of other stages.
-  public func recall(_ memory: StageMemory, ofTopic topic: String) throws {
+  package func recall(_ memory: StageMemory, ofTopic topic: String) throws {
     for (name, stage) in self.remembering {
       if let known = memory[name] { try stage.recall(known, ofTopic: topic) }
     }
@@ -175,7 +175,7 @@ public final class StageChain {
   /// The columns of an input layout that stages hide, ordered by stage, then by column.
   ///
   /// Throws the errors of the stages for the layout.
-  public func maskedColumns(of input: RecordLayout) throws -> [MaskedColumn] {
+  package func maskedColumns(of input: RecordLayout) throws -> [MaskedColumn] {
     zip(self.stages, try self.outputs(of: input)).enumerated().flatMap { index, pair in
       pair.0.maskedColumns(leading: pair.1).map { column in
         var column = column
@@ -186,14 +186,14 @@ public final class StageChain {
   }
 
   /// Values of classifications that stages name and no field has, for messages.
-  public var unknownClassifications: [String] {
+  package var unknownClassifications: [String] {
     self.stages.enumerated().flatMap { index, stage in
       stage.unknownClassifications.map { "\(self.name(ofStage: index)): \($0)" }
     }
   }
 
   /// The columns that the stages' configuration names, with those that no layout has had so far.
-  public var namedColumns: [NamedColumns] {
+  package var namedColumns: [NamedColumns] {
     self.stages.enumerated().compactMap { index, stage in
       var columns = stage.namedColumns
       columns?.stage = self.place(ofStage: index)
@@ -207,12 +207,12 @@ public final class StageChain {
   }
 
   /// The stage that removes or renames a column that some layout had: `stage drop (stages[0])`.
-  public func remover(of column: String) -> String? {
+  package func remover(of column: String) -> String? {
     self.removals[column].map(self.name(ofStage:))
   }
 
   /// Whether there was any layout.
-  public var hasSeenLayouts: Bool { self.paths.count > 0 }
+  package var hasSeenLayouts: Bool { self.paths.count > 0 }
 
   private func outputs(of input: RecordLayout) throws -> [RecordLayout] {
     // A stage counts the slots that it adds, so its cache may be emptied before this one.

@@ -1,6 +1,6 @@
 /// A stage cannot work with the columns that reach it.
-public struct TransformError: Error, Sendable {
-  public struct Code: Hashable, Sendable {
+package struct TransformError: Error, Sendable {
+  package struct Code: Hashable, Sendable {
     private enum Value {
       case duplicateColumn, reservedColumn, unknownColumn, expression, maskedColumn, columnType
       case classification
@@ -8,26 +8,26 @@ public struct TransformError: Error, Sendable {
     private var value: Value
     private init(_ value: Value) { self.value = value }
     /// Two columns would get one name.
-    public static var duplicateColumn: Self { Self(.duplicateColumn) }
+    package static var duplicateColumn: Self { Self(.duplicateColumn) }
     /// A column would get a name that lines use for something else.
-    public static var reservedColumn: Self { Self(.reservedColumn) }
+    package static var reservedColumn: Self { Self(.reservedColumn) }
     /// A stage names a column that the schema, or every schema, does not have.
-    public static var unknownColumn: Self { Self(.unknownColumn) }
+    package static var unknownColumn: Self { Self(.unknownColumn) }
     /// An expression does not fit the types of the columns.
-    public static var expression: Self { Self(.expression) }
+    package static var expression: Self { Self(.expression) }
     /// A column cannot be masked in the way that the configuration says.
-    public static var maskedColumn: Self { Self(.maskedColumn) }
+    package static var maskedColumn: Self { Self(.maskedColumn) }
     /// The classification of a schema's fields is unknown.
-    public static var classification: Self { Self(.classification) }
+    package static var classification: Self { Self(.classification) }
     /// A stage cannot work with the type of a column, or give it the type that the configuration says.
-    public static var columnType: Self { Self(.columnType) }
+    package static var columnType: Self { Self(.columnType) }
   }
 
-  public var code: Code
+  package var code: Code
   /// Names stage, columns with their paths, schema and topic, and says what to do.
-  public var message: String
-  public var fileID: String
-  public var line: Int
+  package var message: String
+  package var fileID: String
+  package var line: Int
 
   init(_ code: Code, _ message: String, fileID: String = #fileID, line: Int = #line) {
     (self.code, self.message, self.fileID, self.line) = (code, message, fileID, line)
@@ -35,5 +35,5 @@ public struct TransformError: Error, Sendable {
 }
 
 extension TransformError: CustomStringConvertible {
-  public var description: String { self.message }
+  package var description: String { self.message }
 }

@@ -1,8 +1,8 @@
-public import JSON
+package import JSON
 
 extension TransformRegistry {
   /// Definitions for the schema of pipeline files, by name; `stage` accepts any stage.
-  public static var schemaDefinitions: [(name: String, schema: JSONSchema)] {
+  package static var schemaDefinitions: [(name: String, schema: JSONSchema)] {
     let stages = self.types.map { type in
       (
         name: "\(type.type)Stage",

@@ -1,7 +1,7 @@
-public import JSON
+package import JSON
 
 /// A stage that a pipeline file can name.
-public protocol ConfiguredTransform: Transform, SendableMetatype {
+package protocol ConfiguredTransform: Transform, SendableMetatype {
   /// What the stage's object says; its keys are those but `type`.
   associatedtype Options: KeyedObject & Sendable
 
@@ -15,8 +15,8 @@ public protocol ConfiguredTransform: Transform, SendableMetatype {
 }
 
 extension ConfiguredTransform {
-  public var kind: String { Self.type }
-  public var isConfigured: Bool { true }
+  package var kind: String { Self.type }
+  package var isConfigured: Bool { true }
 
   private static var keys: [Key<Options>] {
     [.type(Self.type, called: "stage", "Kind of the stage.")] + Options.keys
@@ -32,7 +32,7 @@ extension ConfiguredTransform {
 }
 
 /// The stages a pipeline file can name. To add one, add its line.
-public enum TransformRegistry {
+package enum TransformRegistry {
   static var types: [any ConfiguredTransform.Type] {
     [
       Flatten.self,
@@ -48,13 +48,13 @@ public enum TransformRegistry {
   }
 
   /// The accepted values of `type`, for messages and for the schema of pipeline files.
-  public static var names: [String] { self.types.map { $0.type } }
+  package static var names: [String] { self.types.map { $0.type } }
 
   /// Reads the stage that an element of `stages` describes.
   ///
   /// - Returns: makes the stage, new for each run; nil if the type is unknown. Check
   ///   `reader.mistakes` even if there is a stage.
-  public static func stage(reading reader: JSONReader) -> (@Sendable () -> any Transform)? {
+  package static func stage(reading reader: JSONReader) -> (@Sendable () -> any Transform)? {
     guard let name = reader.string("type", required: true) else { return nil }
     guard let type = self.types.first(where: { $0.type == name }) else {
       reader.reportUnknown("type", name, called: "stage", known: self.names)
@@ -64,5 +64,5 @@ public enum TransformRegistry {
   }
 
   /// The keys of each kind of stage.
-  public static var declarations: [[KeyDeclaration]] { self.types.map { $0.declarations } }
+  package static var declarations: [[KeyDeclaration]] { self.types.map { $0.declarations } }
 }

@@ -1,31 +1,31 @@
 /// Why a CSV text cannot be read, and where. Never contains the text.
-public struct CSVError: Error, Sendable, Equatable {
-  public struct Code: Hashable, Sendable {
+package struct CSVError: Error, Sendable, Equatable {
+  package struct Code: Hashable, Sendable {
     private enum Value { case malformed, truncated, fieldCount, limitExceeded }
     private var value: Value
     private init(_ value: Value) { self.value = value }
     /// Bytes that RFC 4180 does not allow at this place.
-    public static var malformed: Self { Self(.malformed) }
+    package static var malformed: Self { Self(.malformed) }
     /// The text ended inside quotes.
-    public static var truncated: Self { Self(.truncated) }
+    package static var truncated: Self { Self(.truncated) }
     /// A row with more or fewer values than the header.
-    public static var fieldCount: Self { Self(.fieldCount) }
+    package static var fieldCount: Self { Self(.fieldCount) }
     /// A row is longer, or there are more columns, than the limits allow.
-    public static var limitExceeded: Self { Self(.limitExceeded) }
+    package static var limitExceeded: Self { Self(.limitExceeded) }
   }
 
-  public var code: Code
+  package var code: Code
   /// What is wrong, without the place.
-  public var message: String
+  package var message: String
   /// Counts from 1, which is the header.
-  public var rowNumber: Int
+  package var rowNumber: Int
   /// Counts from 0 at the start of the text, including a byte order mark.
-  public var byteOffset: Int
+  package var byteOffset: Int
 }
 
 extension CSVError: CustomStringConvertible {
   /// `row 17 at byte 1234: a character follows the closing quote`
-  public var description: String {
+  package var description: String {
     "row \(self.rowNumber) at byte \(self.byteOffset): \(self.message)"
   }
 }

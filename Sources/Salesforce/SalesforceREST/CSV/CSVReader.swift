@@ -9,21 +9,21 @@
 /// unescaped in place. The buffer holds what was appended and not yet read as rows. A caller that
 /// reads rows until `needsBytes` before each `append` therefore needs memory for one incomplete row
 /// and one piece.
-public struct CSVReader: ~Copyable {
-  public struct Limits: Sendable {
+package struct CSVReader: ~Copyable {
+  package struct Limits: Sendable {
     /// The longest row, in bytes of the text with all quotes and the row's end.
-    public var rowBytes: Int
+    package var rowBytes: Int
     /// Columns.
-    public var fields: Int
+    package var fields: Int
 
-    public init(rowBytes: Int = 16 << 20, fields: Int = 5_000) {
+    package init(rowBytes: Int = 16 << 20, fields: Int = 5_000) {
       precondition(rowBytes > 0 && rowBytes <= Int(Int32.max) && fields > 0)
       self.rowBytes = rowBytes
       self.fields = fields
     }
   }
 
-  public enum Step: Sendable {
+  package enum Step: Sendable {
     /// The first row, which names the columns.
     case header
     case row
@@ -58,19 +58,19 @@ public struct CSVReader: ~Copyable {
   /// Whether the row that `next` has announced ends with its line or, at the end of the text, with
   /// a closing quote. An unquoted value that ends with the text may be the beginning of a longer
   /// one.
-  public internal(set) var rowHasEnd = false
+  package internal(set) var rowHasEnd = false
   var failure: CSVError?
 
   /// The number of complete rows read, including the header.
-  public internal(set) var rowCount = 0
+  package internal(set) var rowCount = 0
 
-  public init(limits: Limits = Limits()) {
+  package init(limits: Limits = Limits()) {
     self.limits = limits
     self.buffer = CSVBuffer()
   }
 
   /// Adds the next bytes of the text. Invalidates the last row.
-  public mutating func append(_ bytes: UnsafeRawBufferPointer) {
+  package mutating func append(_ bytes: UnsafeRawBufferPointer) {
     precondition(!self.isFinished, "append after finish")
     guard self.failure == nil, !bytes.isEmpty else { return }
     self.forgetRow()
@@ -87,10 +87,10 @@ public struct CSVReader: ~Copyable {
   }
 
   /// Call this when no more bytes follow.
-  public mutating func finish() { self.isFinished = true }
+  package mutating func finish() { self.isFinished = true }
 
   /// Advances to the next row. After an error, every later call throws it again.
-  public mutating func next() throws(CSVError) -> Step {
+  package mutating func next() throws(CSVError) -> Step {
     if let failure = self.failure { throw failure }
     self.forgetRow()
     do throws(CSVError) {
@@ -103,7 +103,7 @@ public struct CSVReader: ~Copyable {
 
   /// Lends the row that `next` has just announced.
   @inlinable
-  public func withRow<Result, Failure: Error>(
+  package func withRow<Result, Failure: Error>(
     _ body: (borrowing CSVRow) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     precondition(self.hasRow, "no row to read")

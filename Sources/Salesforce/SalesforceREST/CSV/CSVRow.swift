@@ -1,5 +1,5 @@
 /// The values of one row, in the reader's own buffer: lent by `CSVReader.withRow`.
-public struct CSVRow: ~Copyable {
+package struct CSVRow: ~Copyable {
   /// Where a value is, counted from the start of its row.
   @usableFromInline struct Extent {
     @usableFromInline var start: Int
@@ -21,12 +21,12 @@ public struct CSVRow: ~Copyable {
   }
 
   /// The number of values.
-  @inlinable public var count: Int { self.extents.count }
-  @inlinable public var indices: Range<Int> { 0..<self.count }
+  @inlinable package var count: Int { self.extents.count }
+  @inlinable package var indices: Range<Int> { 0..<self.count }
 
   /// The bytes of a value without its quotes, valid while the row is lent.
   @inlinable
-  public subscript(_ index: Int) -> UnsafeRawBufferPointer {
+  package subscript(_ index: Int) -> UnsafeRawBufferPointer {
     precondition(index >= 0 && index < self.extents.count)
     let extent = self.extents[index]
     return UnsafeRawBufferPointer(

@@ -8,7 +8,7 @@ internal import SimulatedOrg
 /// that nobody works.
 ///
 /// Driven by one thread, which calls `step`; that thread does not count as working.
-public final class ClockServer {
+package final class ClockServer {
   /// A program.
   private struct Participant {
     var processID: Int32
@@ -20,14 +20,14 @@ public final class ClockServer {
   private static let patience: Int32 = 2000
 
   /// `127.0.0.1:PORT`
-  public let address: String
+  package let address: String
   private let server: SimulatorServer
   private let served: ServedClock
   private let listener: Int32
   private var participants: [Participant] = []
   /// How often time was skipped, and how much of it.
-  public private(set) var skips = 0
-  public private(set) var skippedMilliseconds: Int64 = 0
+  package private(set) var skips = 0
+  package private(set) var skippedMilliseconds: Int64 = 0
 
   init(server: SimulatorServer, served: ServedClock) throws {
     self.server = server
@@ -62,7 +62,7 @@ public final class ClockServer {
   ///   - limit: epoch milliseconds that are not skipped; nil without any.
   ///   - expecting: programs that are running; before all of them take their time from here, none is skipped.
   /// - Returns: whether time was skipped. Without a program there is nobody whose waits could be.
-  public func step(limit: Int64? = nil, expecting processIDs: [Int32] = []) -> Bool {
+  package func step(limit: Int64? = nil, expecting processIDs: [Int32] = []) -> Bool {
     self.accept()
     // Keepalives and the like that are due now, also those of programs that go by another clock. It wakes the
     // server's loop, so before anybody is asked.
@@ -84,7 +84,7 @@ public final class ClockServer {
   }
 
   /// Skips while no program is running, and does what is due then.
-  public func skipAlone(_ milliseconds: Int64) {
+  package func skipAlone(_ milliseconds: Int64) {
     guard milliseconds > 0 else { return }
     self.skip(milliseconds)
     _ = self.server.tick()
@@ -155,7 +155,7 @@ public final class ClockServer {
 
 extension SimulatorServer {
   /// Begins to serve the time of a server that was made for it. To be called before `start`.
-  public func makeClock() throws -> ClockServer {
+  package func makeClock() throws -> ClockServer {
     guard let served = self.served else {
       throw SimulatorError(.system, "the server goes by the machine's clock")
     }

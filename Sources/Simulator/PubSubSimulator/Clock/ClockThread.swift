@@ -2,9 +2,9 @@ internal import EventLoop
 internal import Glibc
 
 /// A thread that skips time whenever nobody works, until `stop`.
-public final class ClockThread: Sendable {
+package final class ClockThread: Sendable {
   /// `127.0.0.1:PORT`
-  public let address: String
+  package let address: String
   private let isStopped = Lock(false)
 
   init(_ clock: ClockServer) throws {
@@ -18,10 +18,10 @@ public final class ClockThread: Sendable {
     }
   }
 
-  public func stop() { self.isStopped.withLock { $0 = true } }
+  package func stop() { self.isStopped.withLock { $0 = true } }
 }
 
 extension SimulatorServer {
   /// Serves the time from a thread of its own. To be called before `start`.
-  public func serveClock() throws -> ClockThread { try ClockThread(self.makeClock()) }
+  package func serveClock() throws -> ClockThread { try ClockThread(self.makeClock()) }
 }

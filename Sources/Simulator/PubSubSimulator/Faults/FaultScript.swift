@@ -9,18 +9,18 @@ internal import SimulatedOrg
 ///      "quotas": {"deliveries_per_day": 1000, "streams": 2, "logins_per_hour": 20,
 ///                 "api_calls_per_day": 5000},
 ///      "hidden_fields": ["Opportunity.NextStep"]}
-public struct FaultScript: Sendable, Equatable {
-  public var faults: [ScriptedFault] = []
+package struct FaultScript: Sendable, Equatable {
+  package var faults: [ScriptedFault] = []
   /// Nil: what the options say.
-  public var deliveriesPerDay: Int?
-  public var streams: Int?
-  public var loginsPerHour: Int?
-  public var callsPerDay: Int?
+  package var deliveriesPerDay: Int?
+  package var streams: Int?
+  package var loginsPerHour: Int?
+  package var callsPerDay: Int?
   /// `Object.Field`
-  public var hiddenFields: [String] = []
+  package var hiddenFields: [String] = []
 
   /// - Throws: `SimulatorError` with all mistakes, one per line, each with line, path and choices.
-  public init(contentsOf path: String) throws {
+  package init(contentsOf path: String) throws {
     guard let data = FileManager.default.contents(atPath: path),
       let text = String(data: data, encoding: .utf8)
     else { throw SimulatorError(.configuration, "\(path): cannot be read as UTF-8 text") }
@@ -28,7 +28,7 @@ public struct FaultScript: Sendable, Equatable {
   }
 
   /// - Parameter name: of the file, for messages.
-  public init(json: String, name: String) throws {
+  package init(json: String, name: String) throws {
     let document = try JSONDocument.parse(json, name: name)
     let mistakes = JSONMistakes()
     let reader = JSONReader(document, mistakes: mistakes)
@@ -61,7 +61,7 @@ public struct FaultScript: Sendable, Equatable {
   }
 
   /// Sets what the org is to have from its start; the faults are added to the server.
-  public func set(_ configuration: inout SimulatorConfiguration) {
+  package func set(_ configuration: inout SimulatorConfiguration) {
     if let limit = self.deliveriesPerDay { configuration.org.deliveryLimit = limit }
     if let limit = self.callsPerDay { configuration.org.callLimit = limit }
     configuration.org.streamLimit = self.streams

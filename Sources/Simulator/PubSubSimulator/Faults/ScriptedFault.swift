@@ -1,12 +1,12 @@
 internal import JSON
-public import SimulatedOrg
+package import SimulatedOrg
 
 /// A fault as JSON describes it, in a file of faults, after `--fault` and in the control interface.
 ///
 ///     {"at": {"event": 120}, "what": "service.unavailable", "topic": "/data/…", "times": 1}
 ///
 /// See the page of the simulator for what is known.
-public enum ScriptedFault: Sendable, Equatable {
+package enum ScriptedFault: Sendable, Equatable {
   case service(Fault)
   case rest(RESTFault)
 

@@ -1,6 +1,6 @@
 /// A scripted fault that hits later calls, once or several times.
-public struct Fault: Sendable, Equatable {
-  public enum Action: Sendable, Equatable {
+package struct Fault: Sendable, Equatable {
+  package enum Action: Sendable, Equatable {
     /// End the call with a gRPC status number, `error-code` (without prefix; nil for none) and message.
     case status(Int, code: String?, message: String)
     /// RST_STREAM with this HTTP/2 error code.
@@ -21,19 +21,19 @@ public struct Fault: Sendable, Equatable {
     case loseAnswer
   }
 
-  public var action: Action
+  package var action: Action
   /// `Subscribe`, `ManagedSubscribe`, `GetTopic`, `GetSchema`, `Publish`, `PublishStream`, `Login`.
-  public var method: String
+  package var method: String
   /// Only calls for this topic; nil for all. Subscribe only.
-  public var topic: String?
+  package var topic: String?
   /// Subscribe: number of events to deliver before.
-  public var afterEvents: Int
+  package var afterEvents: Int
   /// The number of calls that it hits.
-  public var times: Int
+  package var times: Int
   /// The calls that it hits.
-  public var moment: FaultMoment
+  package var moment: FaultMoment
 
-  public init(
+  package init(
     _ action: Action, method: String = "Subscribe", topic: String? = nil, afterEvents: Int = 0,
     times: Int = 1, moment: FaultMoment = .next
   ) {

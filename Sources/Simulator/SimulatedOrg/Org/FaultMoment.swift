@@ -1,5 +1,5 @@
 /// Selects the calls that a fault hits, among those that it could hit.
-public enum FaultMoment: Sendable, Equatable {
+package enum FaultMoment: Sendable, Equatable {
   /// The next ones.
   case next
   /// Subscribe: whichever call is about to deliver this event of the topic, counted from 1.

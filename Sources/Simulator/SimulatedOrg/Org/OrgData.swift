@@ -1,5 +1,5 @@
 /// The kind of the org's records and events.
-public enum OrgData: String, Sendable, CaseIterable {
+package enum OrgData: String, Sendable, CaseIterable {
   /// A sales team at work: users, accounts, contacts and opportunities whose values belong together.
   /// Other objects and platform events have random values.
   case sales

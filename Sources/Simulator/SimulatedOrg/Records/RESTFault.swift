@@ -1,7 +1,7 @@
 /// Something that goes wrong on purpose in the REST API, once or several times.
-public struct RESTFault: Sendable, Equatable {
+package struct RESTFault: Sendable, Equatable {
   /// The calls that it can hit.
-  public enum Call: String, Sendable, CaseIterable {
+  package enum Call: String, Sendable, CaseIterable {
     case describe = "Describe"
     case query = "Query"
     case queryMore = "QueryMore"
@@ -19,7 +19,7 @@ public struct RESTFault: Sendable, Equatable {
   }
 
   /// What happens to a job.
-  public enum JobFault: Sendable, Equatable {
+  package enum JobFault: Sendable, Equatable {
     case failed(message: String?)
     case aborted
     /// It stays in progress.
@@ -28,7 +28,7 @@ public struct RESTFault: Sendable, Equatable {
     case vanished(afterPages: Int)
   }
 
-  public enum Action: Sendable, Equatable {
+  package enum Action: Sendable, Equatable {
     /// An error with an HTTP status, as JSON.
     case status(Int, code: String, message: String)
     /// A page of a proxy.
@@ -45,13 +45,13 @@ public struct RESTFault: Sendable, Equatable {
     case job(JobFault)
   }
 
-  public var action: Action
-  public var call: Call
-  public var times: Int
+  package var action: Action
+  package var call: Call
+  package var times: Int
   /// Which of the calls it hits; events do not count here.
-  public var moment: FaultMoment
+  package var moment: FaultMoment
 
-  public init(_ action: Action, call: Call, times: Int = 1, moment: FaultMoment = .next) {
+  package init(_ action: Action, call: Call, times: Int = 1, moment: FaultMoment = .next) {
     (self.action, self.call, self.times, self.moment) = (action, call, times, moment)
   }
 }
