@@ -40,7 +40,7 @@ import Testing
     return pass
   }
 
-  /// Whatever the pass needs, when the stores are `candidates`.
+  /// A pass that was planned for some stores, and its next step.
   private func planned(
     _ object: ReadObject, _ candidates: [ReadRun.Candidate], limit: Duration = .seconds(3600)
   ) -> (run: ReadRun, step: ReadRun.Step?) {

@@ -1,5 +1,5 @@
-/// What a run reads in addition to the stream: passes over objects, after them the records that are
-/// wrong in a store, many at a time. A value without I/O.
+/// The reads of a run in addition to its stream: passes over objects, and after them the records that
+/// are wrong in a store, many at a time. A value without I/O.
 struct ReadCycle {
   typealias Instant = ContinuousClock.Instant
 

@@ -31,7 +31,7 @@ struct ReadRun {
     case end
   }
 
-  /// What a pass depends on.
+  /// The state of the run that a pass depends on.
   struct Moment {
     let now: Instant
     /// The number of durable commits.
