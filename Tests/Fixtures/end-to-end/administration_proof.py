@@ -267,7 +267,7 @@ class Proof(harness.Exporter):
 
     def age(self):
         """Makes changes old enough for `verify` to judge them."""
-        self.simulator.advance("%dms" % (VISIBILITY_WAIT * 10000 + 2000))
+        self.simulator.advance("%dms" % (VISIBILITY_WAIT * 10000 + 5000))
 
     def repair(self, admin):
         self.age()

@@ -16,8 +16,6 @@ their order among each other is not known.
 import argparse
 import hashlib
 import json
-import os
-import subprocess
 import sys
 
 import compare_truth
@@ -231,14 +229,7 @@ class Comparison:
         """Fields of all rows as `model.encode` writes them."""
         selected = ", ".join(model.expression(name, kind) for name, kind in columns.items())
         source = "%s.%s" % (model.quote(self.arguments.schema), model.quote(table))
-        sql = "COPY (SELECT %s FROM %s) TO STDOUT" % (selected, source)
-        command = ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self.arguments.url, "-c", sql]
-        environment = dict(os.environ, PGTZ="UTC", PGCLIENTENCODING="UTF8")
-        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
-            for line in process.stdout:
-                yield line[:-1].decode()
-        if process.returncode:
-            sys.exit("%s could not be read" % table)
+        return postgres.copied(self.arguments.url, "(SELECT %s FROM %s)" % (selected, source))
 
     def query(self, sql):
         return postgres.query(self.arguments.url, sql)

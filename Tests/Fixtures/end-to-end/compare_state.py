@@ -29,9 +29,7 @@ import collections
 import datetime
 import decimal
 import json
-import os
 import re
-import subprocess
 import sys
 
 import postgres
@@ -222,18 +220,12 @@ class Comparison:
         marks = ["id", "_deleted_at", "_stale", "_partial", "array_to_json(_stale_fields)"]
         selected = marks + [expression(name, kind) for name, kind in data.items()]
         source = "%s.%s" % (model.quote(self.schema), model.quote(table))
-        sql = "COPY (SELECT %s FROM %s) TO STDOUT" % (", ".join(selected), source)
-        command = ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self.url, "-c", sql]
-        environment = dict(os.environ, PGTZ="UTC", PGCLIENTENCODING="UTF8", PGDATESTYLE="ISO")
-        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
-            for line in process.stdout:
-                record, *rest = line[:-1].decode().split("\t")
-                kinds = ("timestamp", "boolean", "boolean", "text")
-                found = [found_value(text, kind) for text, kind in zip(rest, kinds)]
-                found[3] = json.loads(found[3]) if found[3] else []
-                yield record, dict(zip(MARKS, found)), rest[4:]
-        if process.returncode:
-            sys.exit("%s could not be read" % table)
+        for line in postgres.copied(self.url, "(SELECT %s FROM %s)" % (", ".join(selected), source)):
+            record, *rest = line.split("\t")
+            kinds = ("timestamp", "boolean", "boolean", "text")
+            found = [found_value(text, kind) for text, kind in zip(rest, kinds)]
+            found[3] = json.loads(found[3]) if found[3] else []
+            yield record, dict(zip(MARKS, found)), rest[4:]
 
     # Rows
 

@@ -160,8 +160,7 @@ class Pipeline(harness.Exporter):
 
 
 def psql(url, sql):
-    command = ["psql", "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.decode().strip()
+    return postgres.run(url, "-c", sql, stdout=subprocess.PIPE).stdout.decode().strip()
 
 
 class Proof:

@@ -70,7 +70,7 @@ class Proof(harness.Exporter):
     def verify(self, moment, *names):
         """Verifies all values; the columns are missing in some records."""
         # Now changes are old enough to be judged.
-        self.simulator.advance("%dms" % (VISIBILITY_WAIT * 10000 + 2000))
+        self.simulator.advance("%dms" % (VISIBILITY_WAIT * 10000 + 5000))
         self.call("run")
         report = json.loads(self.call("verify", "--full", "--json", codes=(75 if names else 0,)).stdout)
         (table,) = report["tables"]

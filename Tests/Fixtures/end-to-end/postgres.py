@@ -67,12 +67,27 @@ def free_port():
         return listener.getsockname()[1]
 
 
+def psql(url, *arguments, **settings):
+    """The command and its environment: without the user's settings, in UTC. Without JIT, which takes seconds to
+    compile a query of a large view over a few rows."""
+    command = ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", url, *arguments]
+    usual = {"PGTZ": "UTC", "PGCLIENTENCODING": "UTF8", "PGOPTIONS": "-c jit=off"}
+    return {"args": command, "env": {**os.environ, **usual, **settings}}
+
+
 def run(url, *arguments, **options):
-    """psql without the user's settings, in UTC; ends the script if a statement fails. Without JIT, which takes
-    seconds to compile a query of a large view over a few rows."""
-    command = ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", url]
-    environment = dict(os.environ, PGTZ="UTC", PGCLIENTENCODING="UTF8", PGOPTIONS="-c jit=off")
-    return subprocess.run(command + list(arguments), env=environment, check=True, **options)
+    """psql; ends the script if a statement fails."""
+    return subprocess.run(**psql(url, *arguments), check=True, **options)
+
+
+def copied(url, source):
+    """The lines of COPY of a table or a query in parentheses."""
+    copy = psql(url, "-c", "COPY %s TO STDOUT" % source, PGDATESTYLE="ISO")
+    with subprocess.Popen(**copy, stdout=subprocess.PIPE) as process:
+        for line in process.stdout:
+            yield line[:-1].decode()
+    if process.returncode:
+        sys.exit("%s could not be read" % source)
 
 
 def query(url, sql):

@@ -35,7 +35,7 @@ import snapshot_proof
 TOPICS = snapshot_proof.TOPICS + ["/data/Station__ChangeEvent"]
 OBJECTS = snapshot_proof.objects_of(TOPICS)
 SCHEMA = snapshot_proof.SCHEMA
-# How old a change has to be, in visibility waits, and a second more for what is cut off.
+# How old a change has to be, in visibility waits.
 MARGIN = 10
 # Of the differences, those that are not values.
 REMOVED, DELETED, UNDELETED, INVENTED = 0.1, 0.075, 0.075, 0.05
@@ -116,8 +116,8 @@ class CopyProof(harness.Exporter):
         return output
 
     def age(self):
-        """Makes all changes so far old enough to be judged."""
-        self.simulator.advance("%dms" % ((self.arguments.visibility_wait * MARGIN + 2) * 1000))
+        """Makes all changes so far old enough to be judged: what clocks may differ by comes on top."""
+        self.simulator.advance("%dms" % ((self.arguments.visibility_wait * MARGIN + 5) * 1000))
 
     @staticmethod
     def check_same(what, found, wanted):
