@@ -71,7 +71,7 @@ def eventually(condition, what, seconds=60, process=None, fail=sys.exit, pause=0
                 process.kill()
             fail("did not come about in %g s: %s" % (seconds, what))
         # A condition that starts programs leaves time to what it waits for.
-        time.sleep(max(pause, 2 * (now - asked)))
+        time.sleep(max(pause, now - asked))
 
 
 def wait_for_end(process, what="a run", seconds=120, fail=sys.exit):
