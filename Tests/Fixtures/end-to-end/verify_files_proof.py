@@ -13,7 +13,7 @@ that concern records. `--repair` is refused. After `pubsub-etl snapshot` only th
 
 Then records change without pause while the exporter follows, with files in progress, and `verify --full` has to
 call the copy equal as often as --live-runs says. At last files are cut, changed, removed and put there, and `verify
---checksums` has to name exactly these.
+--checksums` has to name exactly these. A route into two directories copies each object into one of them.
 
 - --sinks both: a postgres sink stands beside the files, and is compared too.
 - --measure: instead of differences and changes, time, API calls and memory of `verify` and `verify --full`.
@@ -24,6 +24,7 @@ Prints a JSON line for each part; exits 1 on the first thing that is not as it h
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -185,6 +186,7 @@ class FilesProof(verify_proof.CopyProof):
         if self.arguments.live_runs:
             self.check_live()
         self.check_checksums()
+        self.check_routed()
 
     # Differences
 
@@ -396,6 +398,36 @@ class FilesProof(verify_proof.CopyProof):
         self.run("verify", "--checksums", "--full", allowed=(64,))
         self.environment = environment
         say("checksums", files=len(names), faults=len(faults))
+
+    # A route
+
+    def check_routed(self):
+        """A sink has views and a copy of the objects that come to it, and only those are compared there. Later
+        runs read no record again."""
+        document = harness.pipeline("routed", TOPICS)
+        document["source"]["snapshot"] = {"mode": "initial", "visibility_wait": "1s"}
+        document["stages"] += [
+            {"type": "route", "routes": [{"entity": "Account", "to": ["accounts"]}], "default": ["rest"]}]
+        document["sinks"] = [
+            {"type": "files", "name": name, "directory": "%s/routed/%s" % (self.work, name)}
+            for name in ("accounts", "rest")]
+        self.pipeline_file = self.work + "/routed.json"
+        harness.write_json(self.pipeline_file, document)
+        for _ in range(2):
+            self.run("run")
+        wanted = {name: {entity for entity in OBJECTS if (entity == "Account") == (name == "accounts")}
+                  for name in ("accounts", "rest")}
+        for sink in json.loads(self.run("status", "--json"))["sinks"]:
+            passes = {(each["object"], each["number"]) for each in sink["snapshots"]}
+            self.check_same("passes", passes, {(entity, 1) for entity in wanted[sink["name"]]})
+        report = json.loads(self.run("verify", "--json", allowed=(0, 75)))
+        for name, entities in wanted.items():
+            compared = {table["entity"] for table in report["tables"] if table["sink"] == name}
+            self.check_same("objects compared in " + name, compared, entities)
+            with open("%s/routed/%s/_views.sql" % (self.work, name), encoding="utf-8") as file:
+                views = set(re.findall(r'VIEW "(\w+)_now"', file.read()))
+            self.check_same("views in " + name, views, entities)
+        say("routed", sinks={name: sorted(entities) for name, entities in wanted.items()})
 
 
 if __name__ == "__main__":

@@ -217,8 +217,8 @@ import Testing
       try sample.mistakes(Self.test(#""Amuont": 5"#, #""expect": { "file": [] }"#)).map {
         String($0.prefix(70))
       } == [
-        "/cases/0/events/0/payload/Amuont: unknown key; did you mean 'Amount'?;",
         "/cases/0/expect/file: unknown key; did you mean 'files'?; known: files",
+        "/cases/0/events/0/payload/Amuont: unknown key; did you mean 'Amount'?;",
       ])
     #expect(
       try sample.mistakes(#"{ "cases": [ { "events": [ { "payload": {} } ] } ] }"#)
