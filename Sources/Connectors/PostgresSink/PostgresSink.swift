@@ -208,6 +208,7 @@ package final class PostgresSink: TableStore, LeasedStore {
     guard self.connection.isConnected else { return }
     if self.connection.transactionStatus != .idle { try? self.session.rollBack() }
     self.updateDueViews()
+    self.countBookkeeping()
     try? self.session.checkpoint.release(over: self.connection)
   }
 
@@ -220,6 +221,7 @@ package final class PostgresSink: TableStore, LeasedStore {
     guard self.connection.isConnected, self.connection.transactionStatus == .idle else { return }
     self.session.renewLease()
     self.updateDueViews()
+    self.countBookkeeping()
   }
 
   package var pendingByteCount: Int {

@@ -52,6 +52,20 @@ struct FreshnessTests {
       try next.eye.rows("SELECT complete_through FROM salesforce._etl_checkpoint") == [["-"]])
   }
 
+  @Test(
+    "The server takes a query of the view for cheap, so that it does not compile it",
+    arguments: [false, true])
+  func cheap(follows: Bool) async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database) { $0.reads = .init() }.begin()
+    try run.commit()
+    if follows { try run.sink.renewLease() } else { run.sink.close() }
+    let plan = try run.eye.column("EXPLAIN SELECT * FROM salesforce._freshness")[0]
+    let cost = try #require(plan.firstMatch(of: /cost=[\d.]+\.\.([\d.]+)/)?.output.1)
+    // jit_above_cost
+    #expect(try #require(Double(cost)) < 100_000, "\(plan)")
+  }
+
   @Test("A copy in progress is shown, and nothing is complete before it ends")
   func copying() async throws {
     let database = try await TestDatabase()

@@ -29,6 +29,20 @@ extension PostgresSink {
     for table in due { _ = try? self.session.once { try self.updateViews(table) } }
   }
 
+  /// Has the server count the rows of the sink's own tables that it has never counted. Without the
+  /// counts it expects millions of rows in `_freshness`, and compiles each query for seconds. A
+  /// failure only keeps such a query slow.
+  func countBookkeeping() {
+    let uncounted = try? self.connection.query(
+      """
+      SELECT string_agg($1 || '.' || quote_ident(relname), ', ') FROM pg_catalog.pg_class \
+      WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND reltuples < 0 \
+      AND relname LIKE '\\_etl\\_%' AND pg_has_role(relowner, 'USAGE')
+      """, [SQLIdentifier.quoted(self.configuration.schema)])
+    guard let tables = uncounted?[0, 0] else { return }
+    try? self.connection.execute("ANALYZE (SKIP_LOCKED) \(tables)")
+  }
+
   /// Errors that leave a view unchanged: somebody holds a lock on it, or owns it.
   private static let leavesView: Set<String> = [
     SQLState.lockNotAvailable, SQLState.insufficientPrivilege, SQLState.wrongObjectType,
