@@ -411,8 +411,8 @@ class FilesProof(verify_proof.CopyProof):
         document["sinks"] = [
             {"type": "files", "name": name, "directory": "%s/routed/%s" % (self.work, name)}
             for name in ("accounts", "rest")]
-        self.pipeline_file = self.work + "/routed.json"
-        harness.write_json(self.pipeline_file, document)
+        self.path = self.work + "/routed.json"
+        harness.write_json(self.path, document)
         for _ in range(2):
             self.run("run")
         wanted = {name: {entity for entity in OBJECTS if (entity == "Account") == (name == "accounts")}
