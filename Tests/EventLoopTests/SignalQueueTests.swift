@@ -58,6 +58,26 @@ import Testing
     #expect(await signals.receive(until: Self.soon) == 2)
   }
 
+  @Test("A waiting sender is woken at half the limit, not at each element before")
+  func hysteresis() async {
+    let signals = SignalQueue<Int>(limit: 4)
+    for number in 1...6 { signals.post(number, weight: 1) }
+    let isWoken = Lock(false)
+    // Waits when this returns.
+    let sender = Task.immediate {
+      await signals.waitForRoom()
+      isWoken.withLock { $0 = true }
+    }
+    for _ in 1...3 { _ = signals.poll() }
+    for _ in 1...100 { await Task.yield() }
+    #expect(!isWoken.withLock { $0 })
+    // Whoever comes now need not wait.
+    await signals.waitForRoom()
+    _ = signals.poll()
+    await sender.value
+    #expect(isWoken.withLock { $0 })
+  }
+
   @Test("A cancelled sender returns, and its element is not lost")
   func cancelled() async {
     let signals = SignalQueue<Int>(limit: 0)

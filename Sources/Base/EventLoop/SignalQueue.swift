@@ -2,9 +2,9 @@ package import Clocks
 
 /// Elements on their way from several tasks to one, in order of arrival.
 ///
-/// Bounded by weight: a sender whose element takes the total above the limit is suspended until
-/// enough has been received, so at most one element per sender exceeds it. Urgent elements overtake
-/// the others, and a receiver may wait for them alone.
+/// Bounded by weight: a sender whose element takes the total above the limit is suspended until it is
+/// half of the limit, so that senders are not woken for each element. At most one element per sender
+/// exceeds the limit. Urgent elements overtake the others, and a receiver may wait for them alone.
 package final class SignalQueue<Element: Sendable>: Sendable {
   private struct Sender {
     var id: Int
@@ -66,7 +66,8 @@ package final class SignalQueue<Element: Sendable>: Sendable {
     receiver?.continuation.resume(returning: element)
   }
 
-  /// Returns when the total is within the limit or the task is cancelled.
+  /// Returns at once if the total is within the limit, and otherwise when it has fallen to half of it
+  /// or the task is cancelled.
   package func waitForRoom() async {
     let id = self.state.withLock { state in
       state.nextID += 1
@@ -134,7 +135,7 @@ package final class SignalQueue<Element: Sendable>: Sendable {
   private func take(urgentOnly: Bool) -> Element? {
     let (element, senders) = self.state.withLock { state -> (Element?, [Sender]) in
       let element = Self.pop(&state, urgentOnly: urgentOnly)
-      guard state.weight <= self.limit, !state.senders.isEmpty else { return (element, []) }
+      guard state.weight <= self.limit / 2, !state.senders.isEmpty else { return (element, []) }
       defer { state.senders.removeAll() }
       return (element, state.senders)
     }

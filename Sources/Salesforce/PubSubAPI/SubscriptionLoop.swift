@@ -34,6 +34,8 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
     var addCredit: (@Sendable (Int) -> Void)?
     /// When the subscription ends.
     var stopAt: ContinuousClock.Instant?
+    /// Those who look again later; a stop wakes them.
+    var sleepers: Set<Task<Void, Never>> = []
     /// The call is being closed because nobody takes its responses; until this time, events that
     /// were requested may still come.
     var heldBackUntil: ContinuousClock.Instant?
@@ -199,8 +201,7 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
     while !Task.isCancelled {
       let now = self.clock.now()
       if let ending = subscriber.tick(at: now) ?? self.check(at: now) { return ending }
-      await self.clock.sleep(
-        self.clock.nextLook(now, .milliseconds(self.isStopping ? 50 : 250)))
+      await self.sleep(until: self.clock.nextLook(now, .milliseconds(self.isStopping ? 50 : 250)))
     }
     return .closed
   }
@@ -316,10 +317,12 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
   /// Gives no more credit and ends the subscription: after this time, or at once if nothing can
   /// come.
   package func stop(draining time: Duration) {
-    self.state.withLock { state in
+    let sleepers = self.state.withLock { state in
       state.credit.stop()
       state.stopAt = state.stopAt ?? self.clock.now() + (state.credit.open > 0 ? time : .zero)
+      return state.sleepers
     }
+    for sleeper in sleepers { sleeper.cancel() }
   }
 
   package var isStopping: Bool { self.state.withLock { $0.stopAt != nil } }
@@ -336,8 +339,25 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
   /// Waits until the condition holds no longer, the subscription stops or the task is cancelled.
   package func wait(while condition: () -> Bool) async {
     while condition(), !self.isStopping, !Task.isCancelled {
-      await self.clock.sleep(self.clock.now() + .milliseconds(100))
+      await self.sleep(until: self.clock.now() + .milliseconds(100))
     }
+  }
+
+  /// Sleeps until a time or a stop, or less if the stop has just come.
+  private func sleep(until deadline: ContinuousClock.Instant) async {
+    let wasStopping = self.isStopping
+    let sleeper = Task { await self.clock.sleep(deadline) }
+    let isStopping = self.state.withLock { state in
+      state.sleepers.insert(sleeper)
+      return state.stopAt != nil
+    }
+    if isStopping != wasStopping { sleeper.cancel() }
+    await withTaskCancellationHandler {
+      await sleeper.value
+    } onCancel: {
+      sleeper.cancel()
+    }
+    self.state.withLock { _ = $0.sleepers.remove(sleeper) }
   }
 
   // MARK: Failures
@@ -422,7 +442,7 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
     let end = self.clock.now() + delay
     subscriber.note(.pausing(error, delay))
     while case let now = self.clock.now(), now < end, !self.isStopping, !Task.isCancelled {
-      await self.clock.sleep(min(end, self.clock.nextLook(now, .milliseconds(100))))
+      await self.sleep(until: min(end, self.clock.nextLook(now, .milliseconds(100))))
     }
   }
 }

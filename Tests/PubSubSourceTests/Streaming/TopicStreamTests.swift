@@ -397,10 +397,15 @@ import Testing
       }
       // The third waits for room. These have been asked for, and are taken without new credit.
       for _ in 0..<2 { try call.respond(events: 1, pending: 8) }
-      // The stream's watch, and the wait for room.
-      await harness.clock.someoneSleeps(count: 2)
-      harness.clock.advance(by: .seconds(30))
+      let patience = Task {
+        while !Task.isCancelled {
+          await harness.clock.someoneSleeps()
+          harness.clock.advance(by: .milliseconds(250))
+        }
+      }
       #expect(await call.nextMessage() == nil)
+      patience.cancel()
+      await patience.value
       for _ in 0..<5 { #expect(try await harness.response().events.count == 1) }
       guard case .heldBack(0) = try await harness.signal() else {
         throw StreamHarness.UnexpectedSignal(expected: "heldBack")
@@ -469,9 +474,6 @@ import Testing
       try call.respond(events: 3, pending: 0)
       #expect(try await harness.response().events.count == 3)
       harness.stream.stop()
-      // Wakes the stream; the time is not over that it would wait for events.
-      await harness.clock.someoneSleeps()
-      harness.clock.advance(by: .milliseconds(250))
       #expect(try await harness.ending() == nil)
     }
   }
@@ -496,7 +498,6 @@ import Testing
       call.fail(RPCError(code: .unavailable, message: "reset"))
       _ = try await harness.retry()
       harness.stream.stop()
-      harness.clock.advance(by: .milliseconds(100))
       try await harness.begin(at: .earliest)
       #expect(try await harness.ending() == nil)
       #expect(harness.logins.used.count == 1)

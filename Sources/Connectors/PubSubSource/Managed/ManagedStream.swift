@@ -151,6 +151,7 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
   /// Sends commits when they are due.
   func tick(at now: ContinuousClock.Instant) -> SubscriptionEnding? {
     if self.stream.isMissingSchema { return .closed }
+    if let ending = self.stream.tick(at: now) { return ending }
     return self.state.withLock { state in
       // A call of `Subscribe` commits nothing.
       guard state.isOpen else { return nil }

@@ -15,6 +15,8 @@ final class TopicStream<Transport: ClientTransport>: Subscriber {
     var missingSchema: MissingSchema?
     /// The last signal has been posted.
     var hasEnded = false
+    /// A response waits for room in the queue.
+    var wait: (task: Task<Void, Never>, since: ContinuousClock.Instant)?
   }
 
   let index: Int
@@ -116,7 +118,16 @@ final class TopicStream<Transport: ClientTransport>: Subscriber {
     return start
   }
 
-  func tick(at now: ContinuousClock.Instant) -> SubscriptionEnding? { nil }
+  /// Gives no more credit if a response waits for room for too long: takes what was requested, so
+  /// that no event is delivered but not exported, and ends the stream.
+  func tick(at now: ContinuousClock.Instant) -> SubscriptionEnding? {
+    guard let wait = self.state.withLock({ $0.wait }), now - wait.since >= Self.roomPatience,
+      !self.signals.hasRoom
+    else { return nil }
+    self.loop.holdBack(draining: self.options.drainTime)
+    wait.task.cancel()
+    return nil
+  }
 
   func ended(_ ending: SubscriptionEnding) async -> SubscriptionStep {
     if self.loop.isStopping || self.isMissingSchema { return .end }
@@ -166,20 +177,17 @@ final class TopicStream<Transport: ClientTransport>: Subscriber {
     return true
   }
 
-  /// Waits until the runner takes responses again. If that takes too long, gives no more credit:
-  /// takes what was requested, so that no event is delivered but not exported, and ends the stream.
+  /// Waits until the runner takes responses again, or for too long: see `tick`.
   private func waitForRoom() async {
     guard !self.signals.hasRoom, !self.loop.isHeldBack else { return }
-    let clock = self.loop.clock
-    let deadline = clock.now() + Self.roomPatience
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask { await self.signals.waitForRoom() }
-      group.addTask { await clock.sleep(deadline) }
-      _ = await group.next()
-      group.cancelAll()
+    let task = Task { await self.signals.waitForRoom() }
+    self.state.withLock { $0.wait = (task, self.loop.clock.now()) }
+    await withTaskCancellationHandler {
+      await task.value
+    } onCancel: {
+      task.cancel()
     }
-    guard clock.now() >= deadline, !self.signals.hasRoom, !Task.isCancelled else { return }
-    self.loop.holdBack(draining: self.options.drainTime)
+    self.state.withLock { $0.wait = nil }
   }
 
   /// Gets the schemas of a response. Later responses and the end of the topic wait, because the

@@ -290,14 +290,16 @@ package final class PipelineRunner<S: Source> {
     if let outage = self.inFlight?.outage ?? self.inHand?.place.outage {
       deadline = min(deadline, outage.retryAt)
     }
-    if let limit = self.configuration.maxDuration { deadline = min(deadline, self.began + limit) }
-    if case .duration(let length) = self.configuration.until {
-      deadline = min(deadline, self.began + length)
-    }
     if self.inFlight == nil, let due = self.commits.policy.deadline {
       deadline = min(deadline, due)
     }
     if let due = self.reads.deadline { deadline = min(deadline, due) }
+    // What ends a run is past once it stops.
+    if self.isStopping { return deadline }
+    if let limit = self.configuration.maxDuration { deadline = min(deadline, self.began + limit) }
+    if case .duration(let length) = self.configuration.until {
+      deadline = min(deadline, self.began + length)
+    }
     if case .caughtUp = self.configuration.until {
       for topic in self.topics where topic.caughtUp.rule == nil && !topic.hasEnded {
         if let quiet = topic.caughtUp.quietDeadline { deadline = min(deadline, quiet) }
