@@ -44,6 +44,39 @@ struct LostLettersTests {
     try OutputState.readDeadLetters(directory: self.letters, pipeline: "opps", state: state)
   }
 
+  @Test("A file that cannot be read is named, and the letters of the others are lent")
+  func unreadableFile() throws {
+    let state = try self.run(letters: [0, 1])
+    _ = try self.run(from: state, letters: [2])
+    let path = try self.paths()[0]
+    // A link to itself: permissions do not stop root.
+    try FileManager.default.removeItem(atPath: path)
+    try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: path)
+    var lent: [Int64] = []
+    let damaged = try DeadLetterArchive(directory: self.letters, pipeline: "opps", org: nil)
+      .visit(openFiles: nil) { lent.append($0.letter.ordinal) }
+    #expect(lent == [2])
+    #expect(damaged.map { $0.fault.contains(path) } == [true])
+  }
+
+  @Test("Without a ledger that can be read, every letter counts as waiting")
+  func unreadableLedger() throws {
+    let state = try self.run(letters: [0, 1])
+    try self.drop(0)
+    let ledger = try #require(
+      try FileManager.default.contentsOfDirectory(atPath: self.letters).first {
+        $0.hasPrefix("_ledger")
+      })
+    try FileManager.default.removeItem(atPath: "\(self.letters)/\(ledger)")
+    try FileManager.default.createDirectory(
+      atPath: "\(self.letters)/\(ledger)", withIntermediateDirectories: false)
+    let dead = DeadLetterFile(
+      directory: self.letters, pipeline: "opps", org: "00D",
+      fileSystem: SystemFileSystem(), clock: self.clock.sinkClock)
+    try dead.recover(from: state)
+    #expect(dead.waiting().count == 2)
+  }
+
   private func drop(_ number: Int) throws {
     var ledger = try DeadLetterLedger(directory: self.letters, pipeline: "opps")
     let archive = DeadLetterArchive(directory: self.letters, pipeline: "opps", org: nil)

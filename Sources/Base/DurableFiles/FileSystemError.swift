@@ -63,7 +63,7 @@ package struct FileSystemError: Error, Sendable, CustomStringConvertible {
     case _ where ["fchmod", "fchown"].contains(self.call):
       "the file system there (\(MountedFileSystem.name(of: self.path))) or this user cannot set it; "
         + "remove \"mode\" and \"group\" of the sink, and set them when you mount the file system"
-    case EACCES, EPERM: "give this user write permission there"
+    case EACCES, EPERM: "give this user permission to read and write there"
     case ENOENT: "it was removed, or its file system is not mounted; put it back"
     case EEXIST: "a file of that name exists; move it away"
     case ELOOP: "it is a symbolic link, which this program does not write through; remove the link"

@@ -186,7 +186,10 @@ extension JSONReader {
   }
 
   package static func text(bytes: Int) -> String {
-    let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
+    let units = [
+      ("GiB", 1 << 30), ("GB", 1_000_000_000), ("MiB", 1 << 20), ("MB", 1_000_000),
+      ("KiB", 1 << 10),
+    ]
     for (name, factor) in units where bytes >= factor && bytes % factor == 0 {
       return "\(bytes / factor)\(name)"
     }

@@ -22,8 +22,8 @@ package struct DeadLetterArchive {
   /// Skips files that are missing, which `OutputCheck` reports.
   ///
   /// - Parameter state: the checkpoint's state of the dead letters; nil if there is none.
-  /// - Returns: the files that were changed.
-  /// - Throws: `FileSinkError` (`.io`); whatever `body` throws.
+  /// - Returns: the files that were changed or cannot be read.
+  /// - Throws: `FileSinkError` for the manifest; whatever `body` throws.
   @discardableResult
   package func visit(
     openFiles state: JSONValue?, _ body: (StoredDeadLetter) throws -> Void
@@ -158,7 +158,7 @@ package final class DeadLetterCursor {
     var exported: ExportedFile?
   }
 
-  /// A file whose content was changed.
+  /// A file that was changed or cannot be read.
   package struct DamagedFile: Sendable, Equatable {
     /// What was found, without a remedy.
     package var fault: String
@@ -185,35 +185,42 @@ package final class DeadLetterCursor {
   /// Calls `body` with the next letters: those that end in the next 128 KiB of text.
   ///
   /// - Returns: false after the last one.
-  /// - Throws: as `DeadLetterArchive.visit`.
+  /// - Throws: whatever `body` throws.
   package func next(_ body: (StoredDeadLetter) throws -> Void) throws -> Bool {
-    do {
-      if self.open == nil {
-        guard let file = self.files.popFirst() else { return false }
-        try self.begin(file)
-      }
-      guard let open = self.open else { return true }
+    if self.open == nil {
+      guard let file = self.files.popFirst() else { return false }
       do {
-        let goesOn = try open.lines.next { line, number in
-          guard
-            let json = try? JSONValue(
-              parsing: Array(line), limits: JSONLimits(byteCount: SegmentLines.maxLineByteCount)),
-            let letter = StoredDeadLetter(json: json)
-          else { throw SegmentLines.Fault(line: number, reason: "it is not a dead letter") }
-          try body(letter)
-        }
-        if !goesOn { self.open = nil }
-      } catch let fault as SegmentLines.Fault {
-        self.open = nil
-        self.damaged.append(
-          DamagedFile(
-            fault: "\(open.path)\(fault.line > 0 ? " line \(fault.line)" : "") was changed: "
-              + fault.reason, exported: open.file.exported))
+        try self.begin(file)
+      } catch let error as FileSystemError {
+        self.damaged.append(DamagedFile(fault: "\(error)", exported: file.exported))
       }
-      return true
-    } catch let error as FileSystemError {
-      throw FileSinkError(error)
     }
+    guard let open = self.open else { return true }
+    var hasFailed = false
+    do {
+      let goesOn = try open.lines.next { line, number in
+        guard
+          let json = try? JSONValue(
+            parsing: Array(line), limits: JSONLimits(byteCount: SegmentLines.maxLineByteCount)),
+          let letter = StoredDeadLetter(json: json)
+        else { throw SegmentLines.Fault(line: number, reason: "it is not a dead letter") }
+        do {
+          try body(letter)
+        } catch {
+          hasFailed = true
+          throw error
+        }
+      }
+      if !goesOn { self.open = nil }
+    } catch let error where !hasFailed && (error is SegmentLines.Fault || error is FileSystemError)
+    {
+      self.open = nil
+      let fault = (error as? SegmentLines.Fault).map { fault in
+        "\(open.path)\(fault.line > 0 ? " line \(fault.line)" : "") was changed: \(fault.reason)"
+      }
+      self.damaged.append(DamagedFile(fault: fault ?? "\(error)", exported: open.file.exported))
+    }
+    return true
   }
 
   /// Opens a file, unless it is missing or was changed.

@@ -114,7 +114,8 @@ package final class DeadLetterFile: DeadLetterStore {
   }
 
   /// Reads the letters of earlier runs when it is called first, unless all were retried or dropped.
-  /// If a file of letters was changed, all its letters are waiting, whatever is read later.
+  /// If a file of letters was changed or cannot be read, all its letters are waiting, whatever is
+  /// read later.
   package func waiting() -> WaitingLetters {
     if let known { return known }
     let waiting = (try? self.readWaiting()) ?? WaitingLetters()
@@ -124,20 +125,21 @@ package final class DeadLetterFile: DeadLetterStore {
 
   private func readWaiting() throws -> WaitingLetters {
     var waiting = WaitingLetters()
-    let ledger = try self.readLedger()
+    // Without it, no letter is known to be settled.
+    let ledger = try? self.readLedger()
     var count: Int64 = 0
     try ExportedFile.visit(.deadLetters, in: self.directory, pipeline: self.pipeline) {
       count += $0.events
     }
     let isOpen = self.state?["files"]?.array?.isEmpty == false
-    guard isOpen || count > ledger.outcomes.count else { return waiting }
+    guard isOpen || count > ledger?.outcomes.count ?? 0 else { return waiting }
     let archive = DeadLetterArchive(
       directory: self.directory, pipeline: self.pipeline, org: self.org)
     let damaged = try archive.visit(openFiles: self.state) { letter in
-      guard ledger[letter] == nil else { return }
+      guard ledger?[letter] == nil else { return }
       waiting.add(letter.letter, at: Self.time(of: letter))
     }
-    for file in damaged.compactMap(\.exported) where ledger.lostFiles[file.name] == nil {
+    for file in damaged.compactMap(\.exported) where ledger?.lostFiles[file.name] == nil {
       let letter = DeadLetter(
         topic: file.topic, replayID: ReplayID([]), eventID: "", schemaID: "", payload: [],
         reason: "", epoch: file.epoch, ordinal: file.firstOrdinal)

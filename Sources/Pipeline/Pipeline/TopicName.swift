@@ -47,6 +47,16 @@ package enum TopicName {
     return "\(Self.changesPrefix)\(stem)\(Self.changesSuffix)"
   }
 
+  /// The topic that was probably meant by one that `hasKnownForm` refuses: `/event/Order__e` by
+  /// `/data/Order__e`, `/data/ContactChangeEvent` by `/data/Contact` or `/data/Contactchangeevent`.
+  package static func known(like topic: String) -> String {
+    let name = topic.dropFirst(self.changesPrefix.count)
+    if name.hasSuffix("__e") { return "/event/\(name)" }
+    let suffix = Self.changesSuffix
+    let isMisspelled = name.lowercased().hasSuffix(suffix.lowercased())
+    return self.changes(of: String(isMisspelled ? name.dropLast(suffix.count) : name))
+  }
+
   /// `Opportunity` of `/data/OpportunityChangeEvent`; the last part of other topics' names.
   package static func entity(_ topic: String) -> String {
     self.entity(ofChangeEvent: topic.split(separator: "/").last.map { String($0) } ?? topic)

@@ -13,7 +13,9 @@ struct PipelineConfigurationTests {
   @Test(
     "A topic that names an object is refused with the topic of its changes",
     arguments: [
-      ("Contact", "ContactChangeEvent"), ("Foo__c", "Foo__ChangeEvent"), ("ChangeEvent", nil),
+      ("Contact", "data/ContactChangeEvent"), ("Foo__c", "data/Foo__ChangeEvent"),
+      ("Contactchangeevent", "data/ContactChangeEvent"), ("Order__e", "event/Order__e"),
+      ("ChangeEvent", nil),
     ])
   func objectAsTopic(name: String, changes: String?) throws {
     let mistakes = try SamplePipeline().mistakes(
@@ -22,7 +24,7 @@ struct PipelineConfigurationTests {
     #expect(
       mistakes.first?.contains("the changes of an object are in /data/<Entity>ChangeEvent") == true)
     guard let changes else { return }
-    #expect(mistakes.first?.hasSuffix("did you mean '/data/\(changes)'?") == true)
+    #expect(mistakes.first?.hasSuffix("did you mean '/\(changes)'?") == true)
   }
 
   @Test("A misspelled dead_letter comes before what its absence causes")

@@ -136,12 +136,11 @@ extension Kind<[SourceConfiguration.Topic]> {
             "expected a topic: /data/<Entity>ChangeEvent, /data/ChangeEvents, "
               + "/data/<Channel>__chn, /event/<Event>__e or /event/<Channel>__chn")
         } else if !TopicName.hasKnownForm(topic.name) {
-          let object = topic.name.split(separator: "/").last.map(String.init) ?? ""
           reader.report(
             element,
             "the changes of an object are in /data/<Entity>ChangeEvent"
               + (element.value.holdsSubstitution
-                ? "" : "; did you mean '\(TopicName.changes(of: object))'?"))
+                ? "" : "; did you mean '\(TopicName.known(like: topic.name))'?"))
         } else if topics.contains(where: { $0.name == topic.name }) {
           reader.report(element, "the topic \(topic.name) is listed twice")
         } else {
