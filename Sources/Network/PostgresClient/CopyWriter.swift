@@ -1,11 +1,11 @@
 /// Takes the rows of a binary `COPY … FROM STDIN` (PostgreSQL manual, COPY, "Binary Format") and
 /// sends them in chunks. Lent by `PostgresConnection.copyIn`, which sends header and trailer.
 package struct CopyWriter: ~Copyable {
-  static let chunkByteCount = 64 * 1024
+  @usableFromInline static let chunkByteCount = 64 * 1024
 
   private let connection: PostgresConnection
-  private let chunk: UnsafeMutableRawBufferPointer
-  private var used = 0
+  @usableFromInline let chunk: UnsafeMutableRawBufferPointer
+  @usableFromInline var used = 0
   private(set) var rowCount = 0
 
   init(_ connection: PostgresConnection) {
@@ -22,46 +22,60 @@ package struct CopyWriter: ~Copyable {
     self.rowCount += 1
   }
 
+  // What is called for each field is inlinable: other modules would call it, and not inline it.
+
   /// - Parameter count: fields, 1600 at most.
+  @inlinable
   package mutating func nulls(_ count: Int) throws(PostgresError) {
     // Each is the length word -1.
     let byteCount = count * 4
-    if self.used + byteCount > Self.chunkByteCount { try self.flush() }
+    try self.reserve(byteCount)
     UnsafeMutableRawBufferPointer(rebasing: self.chunk[self.used..<self.used + byteCount])
       .initializeMemory(as: UInt8.self, repeating: 0xFF)
     self.used += byteCount
   }
 
   /// A field in its type's binary format, without the length word.
+  @inlinable
   package mutating func value(_ bytes: UnsafeBufferPointer<UInt8>) throws(PostgresError) {
     try self.integer(Int32(bytes.count))
     try self.raw(bytes)
   }
 
   /// Bytes of the format itself: fields with their length words.
+  @inlinable
   package mutating func raw(_ bytes: UnsafeBufferPointer<UInt8>) throws(PostgresError) {
-    if bytes.count > Self.chunkByteCount - self.used {
-      try self.flush()
-      if bytes.count >= Self.chunkByteCount {
-        var rest = UnsafeRawBufferPointer(bytes)
-        while !rest.isEmpty {
-          try self.connection.sendCopyData(
-            UnsafeRawBufferPointer(rebasing: rest.prefix(Self.chunkByteCount)))
-          rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(Self.chunkByteCount))
-        }
-        return
-      }
-    }
+    guard bytes.count <= Self.chunkByteCount else { return try self.send(bytes) }
+    try self.reserve(bytes.count)
     UnsafeMutableRawBufferPointer(rebasing: self.chunk[self.used...])
       .copyMemory(from: UnsafeRawBufferPointer(bytes))
     self.used += bytes.count
   }
 
-  private mutating func integer(_ value: some FixedWidthInteger) throws(PostgresError) {
+  @inlinable
+  mutating func integer(_ value: some FixedWidthInteger) throws(PostgresError) {
     let byteCount = value.bitWidth / 8
-    if self.used + byteCount > Self.chunkByteCount { try self.flush() }
+    try self.reserve(byteCount)
     self.chunk.storeBytes(of: value.bigEndian, toByteOffset: self.used, as: type(of: value))
     self.used += byteCount
+  }
+
+  /// Makes room for bytes in the chunk, at most `chunkByteCount`.
+  @inlinable
+  mutating func reserve(_ byteCount: Int) throws(PostgresError) {
+    if byteCount > Self.chunkByteCount - self.used { try self.flush() }
+  }
+
+  /// Sends bytes past the chunk.
+  @usableFromInline
+  mutating func send(_ bytes: UnsafeBufferPointer<UInt8>) throws(PostgresError) {
+    try self.flush()
+    var rest = UnsafeRawBufferPointer(bytes)
+    while !rest.isEmpty {
+      try self.connection.sendCopyData(
+        UnsafeRawBufferPointer(rebasing: rest.prefix(Self.chunkByteCount)))
+      rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(Self.chunkByteCount))
+    }
   }
 
   mutating func header() throws(PostgresError) {
@@ -75,6 +89,7 @@ package struct CopyWriter: ~Copyable {
     try self.integer(0 as Int32)
   }
 
+  @usableFromInline
   mutating func flush() throws(PostgresError) {
     guard self.used > 0 else { return }
     let used = self.used
