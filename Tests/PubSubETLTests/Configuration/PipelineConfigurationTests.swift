@@ -65,7 +65,7 @@ struct PipelineConfigurationTests {
     #expect(files == expected)
     #expect(files.rotateBytes == 134_217_728)
     #expect(configuration.commit == CommitConfiguration())
-    #expect(configuration.commit.maxEvents == 2000)
+    #expect(configuration.commit.maxEvents == 100_000)
     #expect(configuration.checkpoint.directory == "\(sample.base)/state")
     #expect(configuration.deadLetter.directory == "\(sample.base)/state/dead")
     #expect(configuration.deadLetter.max == 0)

@@ -58,7 +58,7 @@ package struct PubSubSourceOptions: Sendable {
   var maxSchemaByteCount = 64 << 20
 
   package init(
-    window: Int = 100, readAhead: Int = 2000, maxEvents: Int? = nil,
+    window: Int = 100, readAhead: Int = Self.readAhead, maxEvents: Int? = nil,
     retry: RetrySchedule = RetrySchedule(),
     recordIDs: EventDecodingOptions.RecordIDs = .rows,
     isIdentityError: @escaping @Sendable (any Error) -> Bool = { _ in false },
@@ -75,6 +75,10 @@ package struct PubSubSourceOptions: Sendable {
 
   /// The overhead counted for each schema in addition to its text.
   static var schemaOverhead: Int { 16 << 10 }
+
+  /// The number of events that may wait for the runner unless a commit has fewer: more arrive while
+  /// one is being committed.
+  package static var readAhead: Int { 2000 }
 
   /// The number of bytes of responses that may wait for the runner.
   static var readAheadBytes: Int { 8 << 20 }

@@ -26,9 +26,11 @@ struct CommitCycle {
 
   /// Puts the open commit in flight and begins the next one.
   ///
-  /// - Parameter positions: of each store, by topic name.
+  /// - Parameters:
+  ///   - positions: of each store, by topic name.
+  ///   - now: when the stores began to seal it.
   mutating func seal(
-    at positions: [[String: TopicPosition]], isLast: Bool, tallies: [RunStatistics.Tally],
+    at positions: [[String: TopicPosition]], now: ContinuousClock.Instant, isLast: Bool, tallies: [RunStatistics.Tally],
     resumes: [ReplayID?]
   ) {
     self.inFlight = CommitInFlight(
@@ -41,7 +43,7 @@ struct CommitCycle {
       keeper: self.keeper, tallies: tallies, resumes: resumes)
     self.letters.removeAll()
     self.letterByteCount = 0
-    self.policy.sealed()
+    self.policy.sealed(at: now)
     self.isOverweight = false
   }
 

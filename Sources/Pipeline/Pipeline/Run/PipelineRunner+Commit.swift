@@ -21,7 +21,8 @@ extension PipelineRunner {
       return
     }
     let isDue =
-      self.commits.policy.isDue(pendingBytes: self.pendingByteCount, at: now)
+      self.commits.policy.isDue(
+        pendingBytes: self.pendingByteCount, isIdle: self.isIdle, at: now)
       || self.stores.contains(where: \.base.isDue)
     if isDue { try self.commit() }
   }
@@ -32,10 +33,11 @@ extension PipelineRunner {
   @discardableResult
   func commit(isLast: Bool = false) throws -> Bool {
     guard self.inFlight == nil else { return false }
+    let now = self.now
     for store in self.stores { try store.base.seal(isLast: isLast) }
     self.commits.seal(
-      at: self.stores.indices.map(self.positions), isLast: isLast, tallies: self.sealTallies(),
-      resumes: self.topics.map(\.cursors.resume))
+      at: self.stores.indices.map(self.positions), now: now, isLast: isLast,
+      tallies: self.sealTallies(), resumes: self.topics.map(\.cursors.resume))
     self.retained.seal(keepingLast: self.inHand != nil)
     // These refusals belong to this commit: rows that are written from here on are part of the next one.
     for (number, store) in self.stores.enumerated() {

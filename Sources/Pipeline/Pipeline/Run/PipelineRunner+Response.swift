@@ -11,6 +11,7 @@ extension PipelineRunner {
     self.noteAnswer(topic: topic)
     if self.mayRefuse, response.eventCount > 0 { self.retained.append(response) }
     self.current.begin(latestCommit: self.latestCommit)
+    self.commits.policy.begin(at: receivedAt)
     self.inHand = (response, PlaceInResponse(topic: topic, receivedAt: receivedAt))
     try self.takeInHand()
   }

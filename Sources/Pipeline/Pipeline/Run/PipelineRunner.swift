@@ -49,6 +49,8 @@ package final class PipelineRunner<S: Source> {
   /// The response that is being taken or had to be set aside.
   var inHand: (response: S.Response, place: PlaceInResponse)?
   @exclusivity(unchecked) var current = CurrentResponse()
+  /// No signal was waiting at the last look, and no records are being read.
+  private(set) var isIdle = false
 
   /// - Parameters:
   ///   - stores: where rows and positions go; one of them keeps the dead letters.
@@ -162,6 +164,7 @@ package final class PipelineRunner<S: Source> {
     } else {
       let signal = await self.source.next(until: self.reads.hasMore ? self.now : deadline)
       if signal == nil, self.reads.hasMore { return }
+      self.isIdle = signal == nil
       try await self.handle(signal, at: self.now)
     }
   }
@@ -290,7 +293,8 @@ package final class PipelineRunner<S: Source> {
     if let outage = self.inFlight?.outage ?? self.inHand?.place.outage {
       deadline = min(deadline, outage.retryAt)
     }
-    if self.inFlight == nil, let due = self.commits.policy.deadline {
+    let policy = self.commits.policy
+    if self.inFlight == nil, let due = policy.ripeAt ?? policy.deadline {
       deadline = min(deadline, due)
     }
     if let due = self.reads.deadline { deadline = min(deadline, due) }

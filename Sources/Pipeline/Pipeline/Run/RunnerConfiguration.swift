@@ -37,7 +37,7 @@ package struct RunnerConfiguration: Sendable {
 
   /// Events outstanding per stream, 1…100.
   package var window = 100
-  package var commitMaxEvents = 2000
+  package var commitMaxEvents = 100_000
   package var commitMaxBytes = 16 << 20
   package var commitMaxDelay: Duration = .seconds(1)
   /// A position that has not been confirmed for this long is renewed by waiting for a keepalive.

@@ -2,8 +2,8 @@ import JSON
 
 /// When the events that have arrived are made durable together (`commit`).
 struct CommitConfiguration: KeyedObject, Sendable, Equatable {
-  /// Unless the file says it, the largest `commitMaxEvents` of the pipeline's sinks.
-  var maxEvents = 2000
+  /// Unless the file says it, the smallest `commitMaxEvents` of the pipeline's sinks.
+  var maxEvents = 100_000
   var maxBytes = 16 << 20
   var maxDelay = Duration.seconds(1)
 
@@ -15,13 +15,13 @@ struct CommitConfiguration: KeyedObject, Sendable, Equatable {
     return [
       .key(
         "max_events", \.maxEvents, .integer(in: 1...1_000_000),
-        "Events in a commit." + others.joined(), example: 20_000),
+        "The most events in a commit." + others.joined(), example: 20_000),
       .key(
         "max_bytes", \.maxBytes, .byteCount(in: 1 << 10...1 << 30),
-        "Bytes of encoded output in a commit.", example: "64MiB"),
+        "The most bytes of encoded output in a commit.", example: "64MiB"),
       .key(
         "max_delay", \.maxDelay, .duration(in: .milliseconds(1) ... .seconds(600)),
-        "How long an event waits for others before it is committed.", example: "5s"),
+        "The longest that an event waits for others before it is committed.", example: "5s"),
     ]
   }
 }

@@ -111,9 +111,8 @@ extension PipelineConfiguration {
   /// What several objects have to agree on.
   mutating func check(_ reader: JSONReader) {
     if reader.any("commit")?["max_events"] == nil {
-      // The sink that wants the largest commits decides.
       for case let sink as any BulkSink in self.sinks {
-        self.commit.maxEvents = max(self.commit.maxEvents, type(of: sink).commitMaxEvents)
+        self.commit.maxEvents = min(self.commit.maxEvents, type(of: sink).commitMaxEvents)
       }
     }
     if self.deadLetter.directory.isEmpty {

@@ -56,8 +56,8 @@ struct PipelineAssembly {
     if case .events(let count) = until { maxEvents = min(count, maxEvents ?? count) }
     var source = PubSubSourceOptions(
       window: self.configuration.source.numRequested,
-      // The next batch arrives while one is being committed.
-      readAhead: self.configuration.commit.maxEvents, maxEvents: maxEvents,
+      readAhead: min(PubSubSourceOptions.readAhead, self.configuration.commit.maxEvents),
+      maxEvents: maxEvents,
       retry: self.retrySchedule(options),
       recordIDs: self.decoding.recordIDs,
       isIdentityError: { ($0 as? TLSError)?.needsIntervention == true },

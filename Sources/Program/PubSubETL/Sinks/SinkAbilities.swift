@@ -20,9 +20,9 @@ protocol TopicLimitedSink: ConfiguredSink {
   func conflict(among topics: [SourceConfiguration.Topic]) -> String?
 }
 
-/// A sink that works best with commits of its own size.
+/// A sink whose memory grows with its commits.
 protocol BulkSink: ConfiguredSink {
-  /// The value of `commit.max_events` when the pipeline file sets none; the largest of a pipeline's
+  /// The value of `commit.max_events` when the pipeline file sets none; the smallest of a pipeline's
   /// sinks counts.
   static var commitMaxEvents: Int { get }
 }

@@ -34,7 +34,7 @@ struct PostgresSettings: ConfiguredSink, Equatable {
 extension PostgresSettings: BulkSink, ColumnNamingSink, RepairableSink, PreviewingSink {
   /// A transaction of a database costs more than a flush of a file, and the more changes of a
   /// record it holds the fewer rows it writes.
-  static let commitMaxEvents = 10_000
+  static let commitMaxEvents = 20_000
 
   var columnWatcher: (any Transform)? {
     self.sink.columnTypes.isEmpty ? nil : ColumnTypeNames(self.sink)
