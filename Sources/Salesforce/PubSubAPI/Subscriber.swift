@@ -28,16 +28,21 @@ package struct SubscriptionCall: Sendable {
   package var window: Int?
   /// Requests more events, after the first request.
   package var addCredit: @Sendable (_ count: Int) -> Void
+  /// Closes the request side, after which the service sends nothing else and ends the call. The call
+  /// then brings what is under way.
+  package var finish: @Sendable () -> Void
   /// Makes the call with the credit of its first request, and returns when it has ended.
   package var make: @Sendable (_ credit: Int, Credentials) async -> SubscriptionEnding
 
   package init(
     sentReplayID: Bool, window: Int? = nil, addCredit: @escaping @Sendable (Int) -> Void,
+    finish: @escaping @Sendable () -> Void,
     make: @escaping @Sendable (Int, Credentials) async -> SubscriptionEnding
   ) {
     self.sentReplayID = sentReplayID
     self.window = window
     self.addCredit = addCredit
+    self.finish = finish
     self.make = make
   }
 }

@@ -31,7 +31,8 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
     var authorization = StreamAuthorization()
     /// The credentials of the current call.
     var credentials: Credentials?
-    var addCredit: (@Sendable (Int) -> Void)?
+    /// The open call.
+    var call: SubscriptionCall?
     /// When the subscription ends.
     var stopAt: ContinuousClock.Instant?
     /// Those who look again later; a stop wakes them.
@@ -123,6 +124,7 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
     }
     guard let credit = self.begin(call, credentials) else { return .closed }
     let ending = await call.make(credit, credentials)
+    self.state.withLock { $0.call = nil }
     if !ending.isRefusalOfToken, self.state.withLock({ $0.authorization.ended() }) {
       await self.credentials.worked(credentials)
     }
@@ -140,7 +142,7 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
       state.liveness = Liveness(openedAt: now)
       state.openedAt = now
       state.credentials = credentials
-      state.addCredit = call.addCredit
+      state.call = call
       return state.credit.begin(at: now)
     }
   }
@@ -154,7 +156,7 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
     let queue = CreditQueue()
     let sentReplayID = if case .after = position { true } else { false }
     return SubscriptionCall(
-      sentReplayID: sentReplayID, addCredit: { queue.add($0) },
+      sentReplayID: sentReplayID, addCredit: { queue.add($0) }, finish: { queue.finish() },
       make: { credit, credentials in
         let subscription = Subscription(topic: self.topic, position: position, credit: credit)
         return await withTaskGroup(of: SubscriptionEnding.self) { group in
@@ -281,8 +283,8 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
   }
 
   private func giveCredit(_ change: (inout State) -> Int?) {
-    let (credit, addCredit) = self.state.withLock { (change(&$0), $0.addCredit) }
-    if let credit { addCredit?(credit) }
+    let (credit, call) = self.state.withLock { (change(&$0), $0.call) }
+    if let credit { call?.addCredit(credit) }
   }
 
   // MARK: For subscribers
@@ -304,24 +306,27 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
     }
   }
 
-  /// Gives no more credit, takes what was requested for this long, and ends the call.
+  /// Gives no more credit, and ends the call once the service has, or after this time.
   package func holdBack(draining time: Duration) {
-    self.state.withLock { state in
+    let call = self.state.withLock { state in
       state.credit.stop()
       state.heldBackUntil = state.heldBackUntil ?? self.clock.now() + time
+      return state.call
     }
+    call?.finish()
   }
 
   package var isHeldBack: Bool { self.state.withLock { $0.heldBackUntil != nil } }
 
-  /// Gives no more credit and ends the subscription: after this time, or at once if nothing can
-  /// come.
+  /// Gives no more credit and ends the subscription: once the service has ended the call, after this
+  /// time, or at once if nothing can come.
   package func stop(draining time: Duration) {
-    let sleepers = self.state.withLock { state in
+    let (sleepers, call) = self.state.withLock { state in
       state.credit.stop()
       state.stopAt = state.stopAt ?? self.clock.now() + (state.credit.open > 0 ? time : .zero)
-      return state.sleepers
+      return (state.sleepers, state.call)
     }
+    call?.finish()
     for sleeper in sleepers { sleeper.cancel() }
   }
 

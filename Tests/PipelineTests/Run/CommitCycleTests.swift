@@ -16,7 +16,8 @@ import Testing
   /// A commit of three stores and one topic.
   private func sealed(_ cycle: inout CommitCycle) {
     cycle.seal(
-      at: [[:], [:], [:]], now: self.now, isLast: false, tallies: [RunStatistics.Tally()], resumes: [nil])
+      at: [[:], [:], [:]], now: self.now, isLast: false, tallies: [RunStatistics.Tally()],
+      resumes: [nil])
   }
 
   private func letter(ordinal: Int64, refusedBy sink: String? = nil) -> DeadLetter {

@@ -456,6 +456,20 @@ import Testing
     }
   }
 
+  @Test("A stop closes the request side, and the stream ends when the service has ended the call")
+  func stopsWithService() async throws {
+    try await StreamHarness.run(StreamHarness(window: 10)) { harness in
+      let (call, _) = try await harness.open()
+      harness.stream.stop()
+      #expect(await call.nextMessage() == nil)
+      try call.respond(events: 3, pending: 7)
+      call.end(.ok)
+      #expect(try await harness.response().events.count == 3)
+      // No time has passed.
+      #expect(try await harness.ending() == nil)
+    }
+  }
+
   @Test("A stopped stream ends with the last requested event")
   func stopsDrained() async throws {
     try await StreamHarness.run(StreamHarness(window: 2)) { harness in

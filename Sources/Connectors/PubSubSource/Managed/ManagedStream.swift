@@ -133,6 +133,8 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
     }
     return SubscriptionCall(
       sentReplayID: isAfter, window: needsProof ? 1 : nil, addCredit: { requests.add($0) },
+      // `close` closes the request side, after the last commit.
+      finish: {},
       make: { await self.make($0, $1, proving: needsProof) })
   }
 

@@ -30,7 +30,8 @@ struct CommitCycle {
   ///   - positions: of each store, by topic name.
   ///   - now: when the stores began to seal it.
   mutating func seal(
-    at positions: [[String: TopicPosition]], now: ContinuousClock.Instant, isLast: Bool, tallies: [RunStatistics.Tally],
+    at positions: [[String: TopicPosition]], now: ContinuousClock.Instant, isLast: Bool,
+    tallies: [RunStatistics.Tally],
     resumes: [ReplayID?]
   ) {
     self.inFlight = CommitInFlight(
