@@ -1,8 +1,10 @@
-// Counts the heap allocations of a program it is preloaded into. When the program ends, the number is
-// written to the file that ALLOCATIONS_FILE names.
+// Counts the heap allocations of a program it is preloaded into, and its calls of fdatasync. When the
+// program ends, the two numbers are written to the file that ALLOCATIONS_FILE names.
 //
-//     cc -O2 -shared -fPIC -o count_allocations.so count_allocations.c
+//     cc -O2 -shared -fPIC -o count_allocations.so count_allocations.c -ldl
 
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -16,6 +18,7 @@ extern void *__libc_realloc(void *, size_t);
 extern void *__libc_memalign(size_t, size_t);
 
 static atomic_ulong allocations;
+static atomic_ulong syncs;
 
 static void count(void) { atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed); }
 
@@ -45,13 +48,20 @@ int posix_memalign(void **result, size_t alignment, size_t size) {
   return *result == NULL ? 12 : 0;
 }
 
+int fdatasync(int file) {
+  atomic_fetch_add_explicit(&syncs, 1, memory_order_relaxed);
+  int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+  return next(file);
+}
+
 __attribute__((destructor)) static void report(void) {
   const char *path = getenv("ALLOCATIONS_FILE");
   if (path == NULL) return;
   int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
   if (file < 0) return;
-  char text[32];
-  int length = snprintf(text, sizeof text, "%lu\n", atomic_load(&allocations));
+  char text[64];
+  int length = snprintf(
+      text, sizeof text, "%lu %lu\n", atomic_load(&allocations), atomic_load(&syncs));
   if (write(file, text, (size_t)length) < 0) perror("count_allocations");
   close(file);
 }
