@@ -87,6 +87,42 @@ import Testing
       ])
   }
 
+  @Test("Changes that went elsewhere make an object stale until its records are read again")
+  func leftOut() throws {
+    func expect(_ row: String?...) throws {
+      #expect(try self.rows("state", "missing_ranges") == [row])
+    }
+    // The view compares with the clock of the machine.
+    let now = Int64(Date().timeIntervalSince1970 * 1000)
+    let deals = self.batches.batches([TestEvent(number: 1, commitTimestamp: now)])
+    // An object of which the sink holds nothing lacks nothing.
+    var state = try self.run { sink in
+      for batch in deals { sink.noteLeftOut(batch) }
+      #expect(!sink.needsPass(over: "Opportunity", topic: Self.deals))
+      return try self.commit(sink, self.position(through: now), isLast: true)
+    }
+    state = try self.run(from: state) { sink in
+      try self.write(TestEvent(number: 0, commitTimestamp: now), to: sink)
+      return try self.commit(sink, self.position(through: now), isLast: true)
+    }
+    try expect("fresh", "0")
+    for _ in 1...2 {
+      state = try self.run(from: state) { sink in
+        for batch in deals { sink.noteLeftOut(batch) }
+        return try self.commit(sink, self.position(through: now), isLast: true)
+      }
+      try expect("stale", "1")
+    }
+    try self.run(from: state) { sink in
+      #expect(sink.needsPass(over: "Opportunity", topic: Self.deals))
+      let reads = ScriptedReads(recordCount: 3)
+      for _ in 1...4 { try reads.step(sink, self.batches, nextOrdinal: 2) }
+      try self.commit(sink, self.position(through: now), isLast: true)
+      #expect(!sink.needsPass(over: "Opportunity", topic: Self.deals))
+    }
+    #expect(try self.rows("missing_ranges") == [["0"]])
+  }
+
   @Test("An object is being copied until every record is in a finished file")
   func copying() throws {
     let reads = ScriptedReads(recordCount: 3)

@@ -52,6 +52,8 @@ struct FreshnessLedger {
   /// The passes and requested objects of the last flush, because what follows is not committed.
   private var passes: [String: FilePass] = [:]
   private var awaited: Set<String> = []
+  /// Objects of which changes went elsewhere.
+  private var leftOut: Set<String> = []
   /// What the file describes.
   private var written: (at: Duration, fileCount: Int, states: [String: ReadPass.State])?
 
@@ -65,8 +67,10 @@ struct FreshnessLedger {
       .insert(layout.topic)
   }
 
-  mutating func flushed(_ passes: [String: FilePass], awaited: Set<String>) {
-    (self.passes, self.awaited) = (passes, awaited)
+  mutating func flushed(
+    _ passes: [String: FilePass], awaited: Set<String>, leftOut: Set<String>
+  ) {
+    (self.passes, self.awaited, self.leftOut) = (passes, awaited, leftOut)
   }
 
   func isDue(at now: Duration, _ fileCount: Int, isLast: Bool) -> Bool {
@@ -121,6 +125,7 @@ struct FreshnessLedger {
       self.objects[entity]?.deadLetters = deadLetters(object.topics, snapshot?.completion?.begunAt)
       self.objects[entity]?.isAwaited = self.awaited.contains(entity)
       self.objects[entity]?.advance(to: positions, heldBack: heldBack[entity])
+      if self.leftOut.contains(entity) { self.objects[entity]?.missingRanges += 1 }
     }
     return self.objects.values.sorted { $0.entity < $1.entity }
   }

@@ -1,4 +1,5 @@
 internal import Bytes
+internal import JSON
 package import Pipeline
 
 /// Records that were read in addition to the stream go to separate files, by the same commit
@@ -11,9 +12,9 @@ extension FileSink: RecordReceiver {
     self.passes[entity]?.pass(self.instants)
   }
 
-  /// Only a request of the user is known: files have nothing that a pass repairs.
+  /// A request of the user, or changes that went elsewhere.
   package func needsPass(over entity: String, topic: String) -> Bool {
-    self.awaited.contains(entity)
+    self.awaited.contains(entity) || self.gapEvents.leftOut.contains(entity)
   }
 
   /// Files of earlier passes may exist that the checkpoint does not know.
@@ -67,6 +68,16 @@ extension FileSink: RecordReceiver {
       }
     }
     self.passes[pass.entity] = known
+  }
+
+  package func noteLeftOut(_ changes: RecordBatch) {
+    let entity = changes.layout.entity
+    guard self.leftOut.insert(entity).inserted else { return }
+    let isHeld =
+      self.passes[entity].map { $0.rowCount > 0 } == true
+      || self.history.folders[SegmentName.sanitized(entity)] != nil
+      || self.store.ledger.unfinished.contains { $0.manifest["entity"]?.string == entity }
+    if isHeld { self.gapEvents.noteLeftOut(entity) }
   }
 
   package func noteUnreadable(_ record: UnreadableRecord, of entity: String) {

@@ -30,6 +30,8 @@ package final class FileSink: BufferingSink {
   /// Objects whose records have to be read and for which no pass has begun since that request.
   @exclusivity(unchecked) var awaited: Set<String> = []
   @exclusivity(unchecked) var gapEvents = GapEvents()
+  /// Objects whose changes this run keeps from the sink.
+  var leftOut: Set<String> = []
   @exclusivity(unchecked) private(set) var encoders = LayoutCache<any RowEncoder>()
   /// The encoders of lines that include their places.
   @exclusivity(unchecked) private var placingEncoders = LayoutCache<any RowEncoder>()
@@ -240,7 +242,8 @@ package final class FileSink: BufferingSink {
   package func flush(finish: Bool) throws -> JSONValue {
     let state = try self.store.flush(finish: finish)
     self.flushedRowCount = self.writtenRowCount
-    self.freshness.flushed(self.passes, awaited: self.awaited)
+    self.freshness.flushed(
+      self.passes, awaited: self.awaited, leftOut: self.gapEvents.leftOut)
     return self.gapEvents.adding(
       to: FilePass.adding(self.passes, awaited: self.awaited, to: state))
   }

@@ -1,8 +1,8 @@
 package import JSON
 internal import Pipeline
 
-/// Gap, overflow and wildcard events, by object: the files lack the values of their changes until a
-/// snapshot that begins later is complete. Part of the sink's state.
+/// Gap, overflow and wildcard events, and objects of which changes went elsewhere: the files lack the
+/// values of these changes until a snapshot that begins later is complete. Part of the sink's state.
 package struct GapEvents: Sendable, Equatable {
   private struct Count: Sendable, Equatable {
     /// Events from before the snapshot in progress.
@@ -11,8 +11,13 @@ package struct GapEvents: Sendable, Equatable {
     /// Records with gap events, and whether all of these are from before the snapshot in progress.
     /// `covered` and `open` count the other events: those that name no record, or too many.
     var records: [RecordName: Bool] = [:]
+    /// Changes of the object went elsewhere; whether only before the snapshot in progress. Nil if none
+    /// did.
+    var leftOut: Bool?
 
-    var total: Int { self.covered + self.open + self.records.count }
+    var total: Int {
+      self.covered + self.open + self.records.count + (self.leftOut == nil ? 0 : 1)
+    }
 
     mutating func note(_ record: RecordName?, limit: Int) {
       guard let record, self.records[record] != nil || self.records.count < limit else {
@@ -42,6 +47,7 @@ package struct GapEvents: Sendable, Equatable {
         return Int(number)
       }
       var count = Count(covered: try number("covered"), open: try number("open"))
+      count.leftOut = member.value["left_out"]?.boolean
       for record in member.value["records"]?.members ?? [] {
         guard let name = Array(record.name.utf8).withUnsafeBufferPointer(RecordName.init) else {
           continue
@@ -52,7 +58,8 @@ package struct GapEvents: Sendable, Equatable {
     }
   }
 
-  /// The number of records, or of events that name none, of each object that has any.
+  /// The number of records, or of events that name none, of each object that has any; changes that
+  /// went elsewhere count as one.
   package var byObject: [String: Int] { self.counts.mapValues(\.total) }
 
   /// Counts an event. Gap events of a record no longer count once it is deleted, and so in no view of
@@ -95,16 +102,26 @@ package struct GapEvents: Sendable, Equatable {
       || type.equals("UNDELETE")
   }
 
+  /// Notes that changes of an object went elsewhere.
+  mutating func noteLeftOut(_ entity: String) {
+    self.counts[entity, default: Count()].leftOut = false
+  }
+
+  /// Objects of which changes went elsewhere.
+  var leftOut: Set<String> { Set(self.counts.filter { $0.value.leftOut != nil }.keys) }
+
   mutating func beginSnapshot(of entity: String) {
     guard let count = self.counts[entity] else { return }
     self.counts[entity] = Count(
-      covered: count.covered + count.open, records: count.records.mapValues { _ in true })
+      covered: count.covered + count.open, records: count.records.mapValues { _ in true },
+      leftOut: count.leftOut.map { _ in true })
   }
 
   mutating func completeSnapshot(of entity: String) {
     guard var count = self.counts[entity] else { return }
     count.covered = 0
     count.records = count.records.filter { !$0.value }
+    if count.leftOut == true { count.leftOut = nil }
     self.counts[entity] = count.total > 0 ? count : nil
   }
 
@@ -117,12 +134,12 @@ package struct GapEvents: Sendable, Equatable {
       let records = count.records.map { ($0.text, $1) }.sorted { $0.0 < $1.0 }.map {
         JSONMember($0.0, .boolean($0.1))
       }
-      return JSONMember(
-        entity,
-        [
-          "covered": .integer(count.covered), "open": .integer(count.open),
-          "records": JSONValue(.object(records)),
-        ] as JSONValue)
+      var members = [
+        JSONMember("covered", .integer(count.covered)), JSONMember("open", .integer(count.open)),
+        JSONMember("records", JSONValue(.object(records))),
+      ]
+      if let leftOut = count.leftOut { members.append(JSONMember("left_out", .boolean(leftOut))) }
+      return JSONMember(entity, JSONValue(.object(members)))
     }
     return JSONValue(.object(members + [JSONMember(Self.key, JSONValue(.object(counts)))]))
   }

@@ -45,6 +45,8 @@ package final class PostgresSink: TableStore, LeasedStore {
   /// Tables of each topic, stored with its position.
   var fedTables: FedTables
   var reads: KnownReads
+  /// Objects whose changes this run keeps from the sink.
+  var leftOut: Set<String> = []
 
   /// Connects.
   ///

@@ -13,6 +13,9 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   /// For calls with one answer; a subscription has no deadline.
   let unaryTimeout: Duration
   package let clock: ProcessClock
+  /// Where calls of subscriptions run, so that responses change no thread; nil for anywhere. What
+  /// takes their responses must not block there.
+  package let executor: (any TaskExecutor)?
   let onTrace: (@Sendable (ServiceTrace) -> Void)?
 
   /// - Parameter onTrace: receives the progress of calls. Called from any thread; must not block.
@@ -25,11 +28,12 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
 
   package init(
     _ client: GRPCClient<Transport>, unaryTimeout: Duration = .seconds(30), clock: ProcessClock,
-    onTrace: (@Sendable (ServiceTrace) -> Void)? = nil
+    executor: (any TaskExecutor)? = nil, onTrace: (@Sendable (ServiceTrace) -> Void)? = nil
   ) {
     self.client = client
     self.unaryTimeout = unaryTimeout
     self.clock = clock
+    self.executor = executor
     self.onTrace = onTrace
   }
 

@@ -160,7 +160,9 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
       make: { credit, credentials in
         let subscription = Subscription(topic: self.topic, position: position, credit: credit)
         return await withTaskGroup(of: SubscriptionEnding.self) { group in
-          group.addTask { await self.subscribe(subscription, credentials, queue, subscriber) }
+          group.addTask(executorPreference: self.client.executor) {
+            await self.subscribe(subscription, credentials, queue, subscriber)
+          }
           group.addTask { await self.watch(subscriber) }
           defer { group.cancelAll() }
           return await group.next() ?? .closed

@@ -3,8 +3,8 @@
     freshness_proof.py --programs DIR --work DIR [--seed S] [--existing N] [--events N]
 
 One pipeline copies two objects to files and to PostgreSQL. Its first copy is killed in the middle, and resumed. Runs
-follow without events, with gap events and deletions, and with a snapshot. After each, the rows of both views are
-compared with each other, with the records and with the stage. Repairs are off, so that gap events leave their marks.
+follow without events, with gap events and deletions, with a snapshot, and with stages that leave out an object for a
+while. After each, the rows of both views are compared with each other, with the records and with the stage. Repairs are off, so that gap events leave their marks.
 Prints one JSON line; exits 1 at the first thing that is wrong.
 """
 
@@ -25,6 +25,10 @@ FACTS = ["entity", "state", "complete_through", "snapshot_state", "snapshot_rows
          "waiting_for_repair", "missing_ranges", "dead_letters", "holes", "last_change", "topics"]
 TIMES = ["complete_through", "snapshot_at", "last_change"]
 SCHEMA = "salesforce"
+LEAVING_OUT = [
+    {"type": "filter", "where": "_entity != 'Contact'"},
+    {"type": "route", "routes": [{"entity": "Account", "to": ["files", "warehouse"]}], "default": []},
+]
 
 
 def fail(*words):
@@ -49,6 +53,7 @@ class Proof(harness.Exporter):
             {"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}", "schema": SCHEMA},
         ]
         document["checkpoint"]["directory"] = self.work + "/state"
+        self.document = document
         harness.write_json(self.path, document)
 
     def files(self, setting="SELECT 1"):
@@ -132,6 +137,17 @@ class Proof(harness.Exporter):
             return False
         return states == ["reading"] * len(OBJECTS)
 
+    def leave_out(self, stage, events):
+        """What a sink does not get makes its copy stale until the records are read again."""
+        harness.write_json(self.path, dict(self.document, stages=[stage]))
+        self.simulator.publish(events)
+        for _ in range(2):
+            self.call("run")
+            self.expect("stale", ["Contact"], missing_ranges=1)
+        harness.write_json(self.path, self.document)
+        self.call("run")
+        self.expect("fresh", ["Contact"], missing_ranges=0)
+
     def prove(self, arguments):
         self.kill_in_the_middle()
         # The lease of the killed run has not expired.
@@ -156,6 +172,8 @@ class Proof(harness.Exporter):
                 fail("no gap event for", entity)
         self.call("snapshot")
         self.expect("fresh", stale=0, waiting_for_repair=0)
+        for stage in LEAVING_OUT:
+            self.leave_out(stage, arguments.events)
         # A view of one object must not depend on the files of another, or on a description.
         shutil.rmtree(self.output + "/Account")
         self.files()

@@ -271,7 +271,7 @@ class Proof:
         tables = self.compare_tables(passing + failing)
         verified = json.loads(self.call("verify", self.work + "/staged.json", "--json").stdout)
         for mode, entity in (("both", "Account"), ("current", "Opportunity")):
-            words = "%s in sink '%s': the stage 'route' sends no row there" % (entity, mode)
+            words = "%s in sink '%s': the stages send no row there" % (entity, mode)
             expect(words in verified["sinks_not_compared"], words, verified)
         return {"lines": len(passing), "letters": len(letters), "kills": self.kills, **tables}
 

@@ -147,6 +147,7 @@ final class MemoryDatabase: TableStore, LeasedStore, RepairingStore {
   var refusedEvents: Set<String> = []
   var outages = OutagePlan()
   private(set) var notedLetters: [String] = []
+  private(set) var leftOut: [String] = []
   /// Calls of `renewLease`.
   private(set) var renewalCount = 0
   private(set) var retractionCount = 0
@@ -274,6 +275,7 @@ final class MemoryDatabase: TableStore, LeasedStore, RepairingStore {
 
   func needsPass(over entity: String, topic: String) -> Bool { false }
   func noteUnreadable(_ record: UnreadableRecord, of entity: String) {}
+  func noteLeftOut(_ changes: RecordBatch) { self.leftOut.append(changes.layout.entity) }
   var isIdle: Bool { true }
   func takeRefusedReads() -> [String: Int] { [:] }
   func repairCallsOfDay() -> Int { 0 }

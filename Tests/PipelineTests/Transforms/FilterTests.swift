@@ -87,6 +87,21 @@ struct FilterTests {
     #expect(fixture.batch.rowCount == 0)
   }
 
+  @Test(
+    "A filter brings no rows of an object that its condition leaves out",
+    arguments: [
+      ("_entity != 'Account'", false), ("_entity == 'Account'", true),
+      ("_entity == 'Contact' && Amount > 1.0", false),
+      ("_entity == 'Contact' || Amount > 1.0", true),
+      ("Amount > 1.0", true),
+    ])
+  func objects(condition: String, brings: Bool) throws {
+    let fixture = StageRows([("Amount", .double)])
+    #expect(fixture.layout.entity == "Account")
+    let chain = try StageChain(json: [#"{"type":"filter","where":"\#(condition)"}"#])
+    #expect(try chain.bringsRows(of: fixture.layout) == brings)
+  }
+
   @Test("Lists of fields are lists of names")
   func fieldSets() throws {
     let rows = [Self.update, Self.other, StageRows.Row(changeType: "CREATE")]

@@ -98,6 +98,11 @@ struct FedTables {
     }
   }
 
+  /// Whether a table has rows of changes of a topic.
+  func holdsChanges(_ table: String, of topic: String) -> Bool {
+    (self.newest[topic]?[table] ?? nil) != nil
+  }
+
   mutating func note(commit time: Int64, topic: String, tables: LayoutTables) {
     for table in tables.names {
       let known = self.newest[topic]?[table] ?? nil

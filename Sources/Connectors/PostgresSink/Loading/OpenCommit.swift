@@ -14,6 +14,9 @@ struct OpenCommit {
   var unseen: [String: (records: [String], epoch: Int, ordinal: Int64)] = [:]
   /// Records that were read and have no row, by object.
   var unreadable: [String: [UnreadableRecord]] = [:]
+  /// Changes of an object that the tables lack, since the stages leave the object out: the first of a
+  /// run.
+  var leftOut: [(entity: String, entry: ResyncTable.Entry)] = []
   var repairCalls = 0
 }
 

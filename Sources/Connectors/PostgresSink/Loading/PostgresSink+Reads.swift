@@ -120,6 +120,29 @@ extension PostgresSink: CopyStore {
     self.open.unseen[entity] = (known + records, epoch, ordinal)
   }
 
+  package func noteLeftOut(_ changes: RecordBatch) {
+    let layout = changes.layout
+    guard let event = changes.events.first, self.leftOut.insert(layout.entity).inserted else {
+      return
+    }
+    let holdsChanges = self.configuration.mode.tableKinds.contains { kind in
+      let name = try? TableMapping.tableName(of: layout.entity, kind, self.configuration)
+      return name.map { self.fedTables.holdsChanges($0, of: layout.topic) } ?? false
+    }
+    let readCount = self.reads.passes[layout.entity]?.pass?.rowCount ?? 0
+    guard holdsChanges || readCount > 0 else { return }
+    // Any record may have changed, as after such an event.
+    self.open.leftOut.append(
+      (
+        layout.entity,
+        ResyncTable.Entry(
+          .wildcard, recordID: nil,
+          eventID: String(decoding: changes.bytes(event.eventID), as: UTF8.self),
+          commitTimestamp: event.commitTimestamp, epoch: Int32(clamping: changes.epoch),
+          ordinal: event.ordinal)
+      ))
+  }
+
   package func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
     self.open.unreadable[entity, default: []].append(record)
   }

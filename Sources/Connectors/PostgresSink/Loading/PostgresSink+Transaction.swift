@@ -242,6 +242,10 @@ extension PostgresSink {
       guard !entries.isEmpty else { continue }
       try rows.loader.noteDeadLetters(entries, among: rows.sealed, over: self.connection)
     }
+    for (entity, entry) in commit.content.leftOut {
+      try ResyncTable(entity: entity, schema: self.configuration.schema).noteDeadLetters(
+        [entry], over: self.connection)
+    }
     for letter in commit.undecodable {
       let table = ResyncTable(
         entity: TopicName.entity(letter.topic), schema: self.configuration.schema)

@@ -285,7 +285,9 @@ final class ManagedStream<Transport: ClientTransport>: Subscriber {
   ) async -> SubscriptionEnding {
     await withTaskGroup(of: SubscriptionEnding.self) { group in
       defer { group.cancelAll() }
-      group.addTask { await self.call(credit, credentials, proving: needsProof) }
+      group.addTask(executorPreference: self.loop.client.executor) {
+        await self.call(credit, credentials, proving: needsProof)
+      }
       group.addTask(operation: supervise)
       let ending = await group.next() ?? .closed
       guard self.state.withLock({ $0.isOpen }) else { return ending }

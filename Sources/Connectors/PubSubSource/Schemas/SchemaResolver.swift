@@ -41,16 +41,16 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
       } else if resolution.newByteCount > self.maxByteCount {
         // A legitimate service never needs so many new schemas for one response.
         schema = self.refusal(id)
-      } else if let stored = self.library.stored(id) {
-        schema = stored
-        resolution.newByteCount += schema.byteCount
       } else {
-        if !isFetching { onFetch() }
-        isFetching = true
-        do throws(SourceFailure) {
-          schema = try await self.fetch(id, onRetry: onRetry)
-        } catch {
-          throw MissingSchema(id: id, failure: error)
+        schema = try await Self.elsewhere { () async throws(MissingSchema) in
+          if let stored = self.library.stored(id) { return stored }
+          if !isFetching { onFetch() }
+          isFetching = true
+          do throws(SourceFailure) {
+            return try await self.fetch(id, onRetry: onRetry)
+          } catch {
+            throw MissingSchema(id: id, failure: error)
+          }
         }
         resolution.newByteCount += schema.byteCount
       }
@@ -73,10 +73,18 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
       }
     }
     do throws(SourceFailure) {
-      try await prepare(known)
+      try await Self.elsewhere { () async throws(SourceFailure) in try await prepare(known) }
     } catch {
       throw MissingSchema(id: known.first?.schemaID, failure: error)
     }
+  }
+
+  /// Reading, parsing and storing a schema takes long, so it is not done on the thread that moves
+  /// the bytes.
+  private static func elsewhere<Value, Failure: Error>(
+    _ work: () async throws(Failure) -> Value
+  ) async throws(Failure) -> Value {
+    try await withTaskExecutorPreference(globalConcurrentExecutor, operation: work)
   }
 
   /// - Throws: why the schema will not come, also if the task is cancelled.

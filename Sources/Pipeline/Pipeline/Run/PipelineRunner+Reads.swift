@@ -45,8 +45,9 @@ extension PipelineRunner {
 
   /// The stores that may need an object's records; nil if one of them is unavailable.
   private func candidates(for object: ReadObject) throws -> [ReadRun.Candidate]? {
-    let layout = try self.stages.layout(for: object.layout)
     var candidates: [ReadRun.Candidate] = []
+    guard try self.stages.bringsRows(of: object.layout) else { return candidates }
+    let layout = try self.stages.layout(for: object.layout)
     for (number, store) in self.stores.enumerated()
     where object.initial.contains(store.name) || object.anew.contains(store.name) {
       store.noteCurrent(layout)

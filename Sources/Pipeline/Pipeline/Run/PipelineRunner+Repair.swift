@@ -16,7 +16,7 @@ extension PipelineRunner {
       if !store.isReady(for: layout), case .unavailable = try store.makeReady(for: layout) {
         continue
       }
-      guard store.takesReads(of: layout) else {
+      guard try self.stages.bringsRows(of: object.layout), store.takesReads(of: layout) else {
         self.reads.end(repair: index)
         continue
       }

@@ -280,6 +280,7 @@ extension PipelineRunner {
     guard let batch = self.batch.pending else { return }
     batch.epoch = self.topics[topic].cursors.epoch(of: self.batch.recipients)
     batch.latestCommit = self.current.latestCommit
+    let bringsRows = try self.stages.bringsRows(of: batch.layout)
     try self.stages.apply(to: batch)
     self.statistics.topics[topic].taken.leftOut += self.stages.takeLeftOutCount()
     for event in self.stages.takeRefusedEvents() {
@@ -287,6 +288,7 @@ extension PipelineRunner {
       if self.batch.recipients.contains(self.commits.keeper) { self.countDeadLetter(topic: topic) }
     }
     for (number, store) in self.stores.enumerated() where self.batch.recipients.contains(number) {
+      if !bringsRows { store.noteLeftOut(batch) }
       try store.write(batch)
     }
     self.batch.clear()

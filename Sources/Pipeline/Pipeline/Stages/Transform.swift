@@ -78,7 +78,7 @@ package protocol Transform {
   var conditionNames: Set<String> { get }
 
   /// Whether rows of a layout that enters the stage may leave it. If false, sinks do not prepare
-  /// for them.
+  /// for them, and what they hold of the object lacks its changes.
   func bringsRows(of input: RecordLayout) -> Bool
 
   /// By what the stage leaves out rows of a layout that it has made; nil if it leaves out none, or

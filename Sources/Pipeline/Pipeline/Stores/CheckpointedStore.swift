@@ -118,6 +118,10 @@ extension CheckpointedStore: RecordReceiver {
     for sink in self.receivers { try sink.write(reads, pass: pass) }
   }
 
+  package func noteLeftOut(_ changes: RecordBatch) {
+    for sink in self.receivers { sink.receiver?.noteLeftOut(changes) }
+  }
+
   package func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
     for sink in self.receivers(of: entity) { sink.receiver?.noteUnreadable(record, of: entity) }
   }

@@ -23,6 +23,10 @@ package protocol RecordReceiver: AnyObject {
   /// with it.
   func write(_ reads: RecordBatch, pass: ReadPass?) throws
 
+  /// Takes note that changes do not come, since the stages leave out their object: what the receiver
+  /// holds of the object lacks them. Durable with the open commit.
+  func noteLeftOut(_ changes: RecordBatch)
+
   /// Takes a record that was read and cannot become a row; durable with the open commit.
   func noteUnreadable(_ record: UnreadableRecord, of entity: String)
 }

@@ -19,6 +19,7 @@ package struct StagedSink {
 
   package func write(_ batch: RecordBatch) throws {
     guard let stages else { return try self.base.write(batch) }
+    if try !stages.bringsRows(of: batch.layout) { self.receiver?.noteLeftOut(batch) }
     try stages.lend(batch, to: self.base.write)
   }
 
@@ -88,7 +89,7 @@ package final class StagedStore {
   package func write(_ batch: RecordBatch) throws {
     guard let stages else { return try self.base.write(batch) }
     // The base is not prepared for such rows.
-    guard try stages.bringsRows(of: batch.layout) else { return }
+    guard try stages.bringsRows(of: batch.layout) else { return self.noteLeftOut(batch) }
     try stages.lend(batch, to: self.base.write)
   }
 
@@ -118,6 +119,8 @@ package final class StagedStore {
     guard let stages else { return try receiver.write(reads, pass: pass) }
     try stages.lend(reads) { try receiver.write($0, pass: pass) }
   }
+
+  func noteLeftOut(_ changes: RecordBatch) { self.receiver?.noteLeftOut(changes) }
 
   func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
     self.receiver?.noteUnreadable(record, of: entity)

@@ -64,6 +64,10 @@ package final class Filter: ConfiguredTransform {
     return input
   }
 
+  package func bringsRows(of input: RecordLayout) -> Bool {
+    self.condition.outlook(input.knownTexts) != .never
+  }
+
   package func condition(for output: RecordLayout) throws -> StageCondition? {
     try self.condition.compiled(for: output, stage: Self.type).condition(
       keepsReads: self.options.keepsReads)

@@ -24,6 +24,19 @@ extension RecordLayout {
     }
   }
 
+  /// The values of columns that are the same in every row, by name.
+  var knownTexts: [String: String] {
+    var known: [String: String] = [:]
+    for column in self.columns {
+      switch column.content {
+      case .constant(let text): known[column.name] = text
+      case .slot(MetadataSlot.entity, _): known[column.name] = self.entity
+      case .slot, .record: break
+      }
+    }
+    return known
+  }
+
   /// The slots that the columns are read from.
   var columnSlots: Set<Int> { self.columns.reduce(into: []) { $0.formUnion($1.slots) } }
 

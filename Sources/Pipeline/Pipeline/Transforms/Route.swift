@@ -93,16 +93,10 @@ package final class Route: ConfiguredTransform {
 
   private func reach(of layout: RecordLayout) -> Reach {
     if let known = self.reaches[layout] { return known }
-    var known: [String: String] = [:]
-    var kind: String?
-    for column in layout.columns {
-      switch column.content {
-      case .constant(let text): known[column.name] = text
-      case .slot(MetadataSlot.entity, _): known[column.name] = layout.entity
-      case .slot(MetadataSlot.kind, _): kind = column.name
-      case .slot, .record: break
-      }
-    }
+    let known = layout.knownTexts
+    let kind = layout.columns.first { column in
+      if case .slot(MetadataSlot.kind, _) = column.content { true } else { false }
+    }?.name
     func reach(_ value: EventKind) -> UInt64 {
       self.rules(
         thatMayTake: layout.entity,

@@ -12,6 +12,8 @@ package final class StageChain {
   private let remembering: [(name: String, stage: any Transform)]
   /// The layouts that the stages returned, in order.
   private var paths = LayoutCache<[RecordLayout]>()
+  /// Whether rows of a layout may leave the chain.
+  private var reaches = LayoutCache<Bool>()
   /// Rows that stages have removed since this was last taken.
   private var leftOutCount = 0
   private var refusals = StageRefusals()
@@ -50,8 +52,11 @@ package final class StageChain {
 
   /// Whether rows of a layout may leave the last stage.
   package func bringsRows(of input: RecordLayout) throws -> Bool {
+    if let known = self.reaches[input] { return known }
     let inputs = [input] + (try self.outputs(of: input)).dropLast()
-    return zip(self.stages, inputs).allSatisfy { $0.bringsRows(of: $1) }
+    let brings = zip(self.stages, inputs).allSatisfy { $0.bringsRows(of: $1) }
+    self.reaches.insert(brings, for: input)
+    return brings
   }
 
   /// Passes a batch through all stages. Its layout, which the decoder has set, is replaced by that

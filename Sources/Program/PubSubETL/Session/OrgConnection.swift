@@ -25,10 +25,13 @@ struct OrgConnection: Sendable {
     _ org: OrgConfiguration, secrets: SecretMask, clock: ProcessClock, logger: Logger? = nil,
     _ body: (OrgConnection) async throws -> Value
   ) async throws -> Value {
-    let client = GRPCClient(transport: try org.transport(clock: clock))
+    let transport = try org.transport(clock: clock)
+    let client = GRPCClient(transport: transport)
     let connection = OrgConnection(
       credentials: OrgCredentials(org, secrets: secrets, clock: clock, logger: logger),
-      service: PubSubClient(client, clock: clock, onTrace: logger.flatMap(ServiceLog.calls)))
+      service: PubSubClient(
+        client, clock: clock, executor: transport.executor,
+        onTrace: logger.flatMap(ServiceLog.calls)))
     return try await withThrowingTaskGroup(of: Void.self) { group in
       // Not on the thread of the caller, which sinks may block.
       group.addTask(executorPreference: globalConcurrentExecutor) {

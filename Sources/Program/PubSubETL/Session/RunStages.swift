@@ -41,6 +41,7 @@ struct RunStages {
 
   /// Whether rows of a layout may reach a sink.
   func bringsRows(of layout: RecordLayout, to sink: String) throws -> Bool {
+    guard try self.pipeline.bringsRows(of: layout) else { return false }
     guard let chain = self.sinks[sink] else { return true }
     return try chain.bringsRows(of: self.pipeline.layout(for: layout))
   }

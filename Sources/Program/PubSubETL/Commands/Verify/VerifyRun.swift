@@ -56,7 +56,7 @@ struct VerifyRun {
       if let layout = layouts[entity], try !stages.bringsRows(of: layout, to: sink.name) {
         // An earlier run may have left an empty copy there.
         states[sink.name]?.objects[entity] = nil
-        obstacles.append("\(entity) in sink '\(sink.name)': the stage 'route' sends no row there")
+        obstacles.append("\(entity) in sink '\(sink.name)': the stages send no row there")
       } else {
         try self.check(states[sink.name]?.objects[entity], of: entity, sink)
       }
