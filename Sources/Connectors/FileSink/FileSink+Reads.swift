@@ -12,9 +12,9 @@ extension FileSink: RecordReceiver {
     self.passes[entity]?.pass(self.instants)
   }
 
-  /// A request of the user, or changes that went elsewhere.
+  /// Only a request of the user is known: files have nothing that a pass repairs.
   package func needsPass(over entity: String, topic: String) -> Bool {
-    self.awaited.contains(entity) || self.gapEvents.leftOut.contains(entity)
+    self.awaited.contains(entity)
   }
 
   /// Files of earlier passes may exist that the checkpoint does not know.

@@ -260,7 +260,9 @@ package final class PostgresSink: TableStore, LeasedStore {
       latest: batch.latestCommit, clock: self.configuration.connection.clock)
     for index in batch.events.indices {
       let event = batch.events[index]
-      if let time = event.commitTimestamp, plausible.contains(time) { rows.note(commit: time) }
+      if event.rowCount > 0, let time = event.commitTimestamp, plausible.contains(time) {
+        rows.note(commit: time)
+      }
       do throws(RejectedValue) {
         try encoder.append(event: index, of: batch, to: &rows.open)
       } catch {
