@@ -237,6 +237,14 @@ let package = Package(
     .target(
       name: "PubSubTestSupport", dependencies: ["EventLoop", "PubSubAPI"],
       path: "Tests/PubSubTestSupport", swiftSettings: swiftSettings),
+    // The way of an event on one thread, to count its instructions.
+    .executableTarget(
+      name: "EventBenchmark",
+      dependencies: [
+        "Bytes", "Cryptography", "DurableFiles", "FileSink", "Pipeline", "PubSubAPI",
+        "PubSubSource", "SimulatedOrg", argumentParser,
+      ],
+      path: "Tests/EventBenchmark", swiftSettings: swiftSettings),
     tests("Clocks", support: []),
     tests("Bytes"),
     tests("JSON", ["Bytes"]),

@@ -2,7 +2,7 @@
 ///
 /// Owned by one place at a time and passed `inout`. `removeAll` keeps the memory, so a loop that
 /// fills and empties it allocates only until the largest content has been seen.
-package struct ByteBuffer: ~Copyable {
+@usableFromInline package struct ByteBuffer: ~Copyable {
   // The storage of the hot members is visible to other modules, so that they are inlined there. As
   // calls they took a third of the time of encoding a row.
   @usableFromInline var start: UnsafeMutablePointer<UInt8>

@@ -1,10 +1,10 @@
-package import Glibc
+public import Glibc
 
 /// A value guarded by a mutex, for short critical sections that never suspend.
 ///
 /// Built on `pthread_mutex_t`: the mutex of the Synchronization module is invisible to the thread
 /// sanitizer on Linux and makes it report races that do not exist.
-package final class Lock<State>: @unchecked Sendable {
+@usableFromInline package final class Lock<State>: @unchecked Sendable {
   // Guard: `state` is touched only between lock and unlock of `mutex`, or in `deinit`.
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
   @usableFromInline var state: State

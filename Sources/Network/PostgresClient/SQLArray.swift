@@ -1,5 +1,5 @@
 /// Text parameters that stand for many values.
-package enum SQLArray {
+@usableFromInline package enum SQLArray {
   /// The array literal of texts (PostgreSQL manual, 8.15.6).
   ///
   /// Inlinable, because the sink calls it with an ID per record: so it is specialised there.

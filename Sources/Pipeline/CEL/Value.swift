@@ -32,9 +32,9 @@ package enum Value {
 }
 
 /// Bytes that somebody else owns.
-package struct BorrowedBytes {
-  package let start: UnsafePointer<UInt8>?
-  package let count: Int
+@usableFromInline package struct BorrowedBytes {
+  @usableFromInline package let start: UnsafePointer<UInt8>?
+  @usableFromInline package let count: Int
 
   @inlinable
   package init(start: UnsafePointer<UInt8>?, count: Int) {

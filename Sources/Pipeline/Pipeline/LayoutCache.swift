@@ -2,7 +2,7 @@
 ///
 /// Emptied when its layouts have too many slots together, because the number of schemas depends on
 /// the service. Values that are needed again are recompiled. Used by one thread at a time.
-package struct LayoutCache<Value> {
+@usableFromInline package struct LayoutCache<Value> {
   /// About 800 objects with 300 fields each.
   package static var maxSlotCount: Int { 1 << 18 }
 

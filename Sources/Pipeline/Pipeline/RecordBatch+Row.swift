@@ -3,11 +3,11 @@ extension RecordBatch {
   ///
   /// Holds nothing but three addresses, so that reading a cell costs no call and no reference
   /// count. Cells and presence are valid until the next row is added, bytes until the arena grows.
-  package struct Row {
+  @usableFromInline package struct Row {
     /// `layout.slotCount` of them.
-    package let cells: UnsafeMutablePointer<UInt64>
+    @usableFromInline package let cells: UnsafeMutablePointer<UInt64>
     /// Their number is rounded up to a multiple of 8; those beyond `layout.slotCount` stay 0.
-    package let presence: UnsafeMutablePointer<UInt8>
+    @usableFromInline package let presence: UnsafeMutablePointer<UInt8>
     @usableFromInline let arena: UnsafeMutablePointer<UInt8>
 
     @inline(__always)

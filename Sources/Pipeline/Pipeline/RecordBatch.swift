@@ -4,8 +4,8 @@
 /// values are ranges of the arena, which rows of one event share. `removeAll` keeps the memory, so
 /// in the steady state nothing is allocated per event. Not `Sendable`: used by one thread at a
 /// time.
-package final class RecordBatch {
-  package enum Presence {
+@usableFromInline package final class RecordBatch {
+  @usableFromInline package enum Presence {
     /// Not in the event: an update that did not touch the field, or null in a full image.
     @inlinable package static var absent: UInt8 { 0 }
     /// Set to null by the event.
@@ -15,9 +15,9 @@ package final class RecordBatch {
 
   /// A range of arena bytes, packed into a cell: the offset in the high 32 bits, the length in the
   /// low 32 bits.
-  package struct Range {
-    package var offset: Int
-    package var count: Int
+  @usableFromInline package struct Range {
+    @usableFromInline package var offset: Int
+    @usableFromInline package var count: Int
     @inlinable @inline(__always)
     package init(offset: Int, count: Int) {
       self.offset = offset

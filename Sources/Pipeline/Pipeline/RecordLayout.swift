@@ -52,7 +52,7 @@ package struct Column: Sendable, Equatable {
 /// Created when a schema ID is first seen; stages derive new layouts from it. Slots belong to the
 /// batch and keep their places; columns refer to them, so selecting, renaming and flattening cost
 /// nothing per row. Sinks keep what they compile per layout in a `LayoutCache`.
-package final class RecordLayout: Sendable {
+@usableFromInline package final class RecordLayout: Sendable {
   package enum Family: Sendable, Hashable {
     case changeEvent
     case platformEvent

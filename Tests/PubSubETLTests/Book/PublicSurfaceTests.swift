@@ -93,6 +93,46 @@ struct PublicSurfaceTests {
       #expect(!PublicSurface(of: try RepositoryPages.text(file)).hasPublicExtensions, "\(file)")
     }
   }
+
+  /// The compiler takes `@inlinable` on a member of a `package` type without a word and then calls
+  /// the member from other modules, and does not specialize it if it is generic.
+  @Test("A type with members to be inlined is visible to inlined code")
+  func inlinable() throws {
+    /// By name, as in `RecordBatch.Row`: the declarations of types that only the package sees.
+    var hidden: [String: String] = [:]
+    var users: [(type: String, place: String)] = []
+    for file in try RepositoryPages.files(in: ["Sources"], suffixes: [".swift"]) {
+      var scopes: [(name: String, indentation: Int)] = []
+      let lines = try RepositoryPages.text(file).split(
+        separator: "\n", omittingEmptySubsequences: false)
+      for (index, line) in lines.enumerated() {
+        let indentation = line.prefix { $0 == " " }.count
+        if line.dropFirst(indentation).hasPrefix("}") {
+          scopes.removeAll { $0.indentation >= indentation }
+        }
+        if let type = line.firstMatch(
+          of: /^ *((?:@\w+ |\w+ )*)(?:struct|class|enum|extension) ([\w.]+).*\{$/)
+        {
+          let name = ((scopes.last.map { [$0.name] } ?? []) + [String(type.output.2)])
+            .joined(separator: ".")
+          scopes.append((name, indentation))
+          if type.output.1.contains("package "), !type.output.1.contains("@usableFromInline ") {
+            hidden[name] = "\(file):\(index + 1)"
+          }
+        }
+        guard line.contains("@inlinable") else { continue }
+        users += scopes.filter { $0.indentation < indentation }.map {
+          ($0.name, "\(file):\(index + 1)")
+        }
+      }
+    }
+    #expect(users.contains { $0.type == "ByteBuffer" })
+    for (type, place) in users {
+      if let declaration = hidden[type] {
+        Issue.record("\(place) is never inlined: \(type) at \(declaration) needs @usableFromInline")
+      }
+    }
+  }
 }
 
 /// The public declarations of a source file, as far as its lines tell.

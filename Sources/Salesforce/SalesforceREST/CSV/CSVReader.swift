@@ -9,7 +9,7 @@
 /// unescaped in place. The buffer holds what was appended and not yet read as rows. A caller that
 /// reads rows until `needsBytes` before each `append` therefore needs memory for one incomplete row
 /// and one piece.
-package struct CSVReader: ~Copyable {
+@usableFromInline package struct CSVReader: ~Copyable {
   package struct Limits: Sendable {
     /// The longest row, in bytes of the text with all quotes and the row's end.
     package var rowBytes: Int

@@ -1,5 +1,5 @@
 /// The values of one row, in the reader's own buffer: lent by `CSVReader.withRow`.
-package struct CSVRow: ~Copyable {
+@usableFromInline package struct CSVRow: ~Copyable {
   /// Where a value is, counted from the start of its row.
   @usableFromInline struct Extent {
     @usableFromInline var start: Int
