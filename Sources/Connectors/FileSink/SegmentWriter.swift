@@ -4,6 +4,10 @@ internal import Pipeline
 
 /// A file in progress: one zstd stream, written to one descriptor and hashed.
 ///
+/// Bytes are written in pieces of 64 KiB that begin at multiples of 64 KiB, and the rest with
+/// `flush`, because a write into the middle of a page costs twice as much. Files with small windows
+/// get few bytes between flushes and write them at once.
+///
 /// It is checked before each write and after each synchronization: once another process has
 /// truncated, replaced, removed or appended to it, nothing more is written and nothing committed.
 ///
@@ -22,12 +26,17 @@ final class SegmentWriter {
   /// Lines include their epoch and ordinal, because these do not follow from the file name and the
   /// order of lines.
   var tellsPlaces: Bool
-  /// Compressed bytes in the file.
+  /// Compressed bytes, in the file or in `piece`.
   private(set) var byteCount = 0
   private(set) var uncompressedByteCount = 0
   private let file: OpenFile
   private var compressor: ZstdCompressor
   private var hash = SHA256()
+  /// Compressed bytes that are not written yet; without room if all are written at once.
+  private let piece: UnsafeMutableRawBufferPointer
+  private var pieceCount = 0
+
+  private static let pieceByteCount = 1 << 16
 
   init(
     id: SegmentLedger.ID, key: SegmentKey, name: SegmentName, file: consuming OpenFile,
@@ -37,6 +46,8 @@ final class SegmentWriter {
     self.key = key
     self.name = name
     self.file = file
+    self.piece = .allocate(
+      byteCount: compressor.isSmall ? 0 : Self.pieceByteCount, alignment: 4096)
     self.compressor = compressor
     self.summary = summary
     self.tellsPlaces = key.isRedriven
@@ -44,7 +55,9 @@ final class SegmentWriter {
     self.lastUsedAt = now
   }
 
-  var memoryByteCount: Int { self.compressor.memoryByteCount }
+  deinit { self.piece.deallocate() }
+
+  var memoryByteCount: Int { self.compressor.memoryByteCount + self.piece.count }
 
   /// Compresses bytes into the file. `buffer` is scratch.
   func write(
@@ -57,6 +70,7 @@ final class SegmentWriter {
   /// Writes everything that the compressor has buffered.
   func flush(through buffer: UnsafeMutableRawBufferPointer) throws(FileSystemError) {
     try self.compress(UnsafeBufferPointer(start: nil, count: 0), flushing: true, through: buffer)
+    try self.writePiece()
   }
 
   func synchronize() throws(FileSystemError) {
@@ -69,12 +83,42 @@ final class SegmentWriter {
     through buffer: UnsafeMutableRawBufferPointer
   ) throws(FileSystemError) {
     try self.compressor.compress(bytes, flushing: flushing, through: buffer) {
-      output throws(FileSystemError) in
-      try self.file.checkIntact(byteCount: self.byteCount)
-      try self.file.write(output)
-      self.hash.update(output)
-      self.byteCount += output.count
+      output throws(FileSystemError) in try self.append(output)
     }
+  }
+
+  private func append(_ output: UnsafeRawBufferPointer) throws(FileSystemError) {
+    guard !self.piece.isEmpty else {
+      try self.write(output, at: self.byteCount)
+      self.byteCount += output.count
+      return
+    }
+    var rest = output
+    while !rest.isEmpty {
+      // Up to the next multiple in the file.
+      let room = self.piece.count - self.byteCount % self.piece.count
+      let part = UnsafeRawBufferPointer(rebasing: rest.prefix(room))
+      rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(room))
+      UnsafeMutableRawBufferPointer(rebasing: self.piece[self.pieceCount...])
+        .copyMemory(from: part)
+      self.pieceCount += part.count
+      self.byteCount += part.count
+      if part.count == room { try self.writePiece() }
+    }
+  }
+
+  private func writePiece() throws(FileSystemError) {
+    guard self.pieceCount > 0 else { return }
+    let bytes = UnsafeRawBufferPointer(rebasing: self.piece[..<self.pieceCount])
+    self.pieceCount = 0
+    try self.write(bytes, at: self.byteCount - bytes.count)
+  }
+
+  /// Writes the next bytes of the file, which has as many as `offset` says.
+  private func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(FileSystemError) {
+    try self.file.checkIntact(byteCount: offset)
+    try self.file.write(bytes)
+    self.hash.update(bytes)
   }
 
   /// The record of the file as it is after a flush.

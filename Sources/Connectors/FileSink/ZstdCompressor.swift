@@ -11,44 +11,110 @@ struct ZstdCompressor: ~Copyable {
   static let endOfFrame: [UInt8] = [0x01, 0x00, 0x00]
 
   private let context: OpaquePointer  // ZSTD_CCtx *
+  /// The last input, to which blocks refer; nil if the library has its own copy of it, because it
+  /// cannot be used without.
+  private let ring: UnsafeMutableRawBufferPointer?
+  private let blockByteCount: Int
+  /// The input in the ring that is not compressed yet, at most a block.
+  private var block = 0..<0
+  let isSmall: Bool
 
   /// - Parameters:
   ///   - level: 1…22.
   ///   - isSmall: a window of 64 KiB instead of 512 KiB.
+  ///   - copiesInput: uses the streaming interface of the library, which copies its input once more.
   ///
-  /// Memory, measured with libzstd 1.5.4: small 0.5–0.6 MB (1 MB from level 16), otherwise 1.3 MB
-  /// at level 1 and 2–3 MB above. By default, level 19 would take 80 MB.
-  init(level: Int, isSmall: Bool) {
+  /// Memory, measured with libzstd 1.5.4: small 0.5 MB (1 MB from level 16), otherwise 1.6 MB at
+  /// level 1 and 2–3 MB above. By default, level 19 would take 80 MB.
+  init(level: Int, isSmall: Bool, copiesInput: Bool = czstd_has_bufferless() == 0) {
     guard let context = ZSTD_createCCtx() else { preconditionFailure("zstd: out of memory") }
     self.context = context
-    let windowLog: Int32 = isSmall ? 16 : 19
+    self.isSmall = isSmall
+    let windowLog: UInt32 = isSmall ? 16 : 19
+    // Level 1 already has smaller tables.
+    let tableLog = level > 1 ? windowLog - 2 : 0
+    self.blockByteCount = min(1 << 17, 1 << Int(windowLog))
+    guard copiesInput else {
+      // While a block follows the ring's end, the window is in two parts, which is slower. The
+      // shorter the ring, the more often.
+      self.ring = .allocate(byteCount: isSmall ? 192 << 10 : 1 << 20, alignment: 64)
+      Self.check(czstd_begin(context, Int32(level), windowLog, tableLog))
+      return
+    }
+    self.ring = nil
     Self.set(context, ZSTD_c_compressionLevel, Int32(level))
-    Self.set(context, ZSTD_c_windowLog, windowLog)
-    if level > 1 {
-      // Level 1 already has smaller tables.
-      Self.set(context, ZSTD_c_hashLog, windowLog - 2)
-      Self.set(context, ZSTD_c_chainLog, windowLog - 2)
+    Self.set(context, ZSTD_c_windowLog, Int32(windowLog))
+    if tableLog > 0 {
+      Self.set(context, ZSTD_c_hashLog, Int32(tableLog))
+      Self.set(context, ZSTD_c_chainLog, Int32(tableLog))
     }
     Self.set(context, ZSTD_c_contentSizeFlag, 0)
     Self.set(context, ZSTD_c_checksumFlag, 0)
   }
 
-  deinit { ZSTD_freeCCtx(self.context) }
+  deinit {
+    ZSTD_freeCCtx(self.context)
+    self.ring?.deallocate()
+  }
 
   private static func set(_ context: OpaquePointer, _ parameter: ZSTD_cParameter, _ value: Int32) {
-    guard ZSTD_isError(ZSTD_CCtx_setParameter(context, parameter, value)) == 0 else {
-      preconditionFailure("zstd: parameter \(parameter.rawValue) cannot be \(value)")
+    Self.check(ZSTD_CCtx_setParameter(context, parameter, value))
+  }
+
+  /// The settings and buffers are this type's own, so an error is one of the program.
+  private static func check(_ result: Int) {
+    guard ZSTD_isError(result) == 0 else {
+      preconditionFailure("zstd: \(String(cString: ZSTD_getErrorName(result)))")
     }
   }
 
   /// Bytes of memory in use.
-  var memoryByteCount: Int { ZSTD_sizeof_CCtx(self.context) }
+  var memoryByteCount: Int { ZSTD_sizeof_CCtx(self.context) + (self.ring?.count ?? 0) }
 
   /// Compresses `input`; passes output to `write` in chunks of at most `buffer`'s size, which
   /// `write` has to consume at once.
   ///
-  /// - Parameter flushing: writes all buffered input.
+  /// - Parameters:
+  ///   - flushing: writes all buffered input.
+  ///   - buffer: of `outputByteCount` bytes.
   mutating func compress(
+    _ input: UnsafeBufferPointer<UInt8>, flushing: Bool,
+    through buffer: UnsafeMutableRawBufferPointer,
+    write: (UnsafeRawBufferPointer) throws(FileSystemError) -> Void
+  ) throws(FileSystemError) {
+    guard let ring else {
+      return try self.copy(input, flushing: flushing, through: buffer, write: write)
+    }
+    var rest = UnsafeRawBufferPointer(input)
+    while true {
+      let piece = UnsafeRawBufferPointer(
+        rebasing: rest.prefix(self.blockByteCount - self.block.count))
+      rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(piece.count))
+      UnsafeMutableRawBufferPointer(rebasing: ring[self.block.upperBound...])
+        .copyMemory(from: piece)
+      self.block = self.block.lowerBound..<self.block.upperBound + piece.count
+      if self.block.count == self.blockByteCount || flushing && !self.block.isEmpty {
+        try self.compressBlock(of: ring, through: buffer, write: write)
+      }
+      if rest.isEmpty { return }
+    }
+  }
+
+  private mutating func compressBlock(
+    of ring: UnsafeMutableRawBufferPointer, through buffer: UnsafeMutableRawBufferPointer,
+    write: (UnsafeRawBufferPointer) throws(FileSystemError) -> Void
+  ) throws(FileSystemError) {
+    let block = UnsafeRawBufferPointer(rebasing: ring[self.block])
+    let count = czstd_continue(
+      self.context, buffer.baseAddress, buffer.count, block.baseAddress, block.count)
+    Self.check(count)
+    // What is overwritten from here on is further back than the window reaches.
+    let next = ring.count - self.block.upperBound < self.blockByteCount ? 0 : self.block.upperBound
+    self.block = next..<next
+    try write(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+  }
+
+  private func copy(
     _ input: UnsafeBufferPointer<UInt8>, flushing: Bool,
     through buffer: UnsafeMutableRawBufferPointer,
     write: (UnsafeRawBufferPointer) throws(FileSystemError) -> Void
@@ -58,9 +124,7 @@ struct ZstdCompressor: ~Copyable {
     while true {
       var target = ZSTD_outBuffer(dst: buffer.baseAddress, size: buffer.count, pos: 0)
       let rest = ZSTD_compressStream2(self.context, &target, &source, directive)
-      guard ZSTD_isError(rest) == 0 else {
-        preconditionFailure("zstd: \(String(cString: ZSTD_getErrorName(rest)))")
-      }
+      Self.check(rest)
       if target.pos > 0 { try write(UnsafeRawBufferPointer(rebasing: buffer[..<target.pos])) }
       if flushing ? rest == 0 : source.pos == source.size { return }
     }
