@@ -1,9 +1,9 @@
 internal import Glibc
 
 /// Dates and times in UTC, without locale or time zone data.
-package enum UTCTime {
+@usableFromInline package enum UTCTime {
   /// Days since 1970-01-01 of a time in milliseconds since then.
-  @inline(__always)
+  @inlinable @inline(__always)
   package static func day(ofMilliseconds milliseconds: Int64) -> Int64 {
     let quotient = milliseconds / 86_400_000
     return milliseconds % 86_400_000 < 0 ? quotient - 1 : quotient

@@ -182,56 +182,35 @@ package final class FileSink: BufferingSink {
     let plainEncoder = batch.rowCount > 0 ? try self.encoder(for: batch.layout) : nil
     let now = self.clock.monotonic()
     let exportDay = UTCTime.day(ofMilliseconds: self.clock.utcMilliseconds())
-    var writer: SegmentWriter?
-    /// The first event of the batch in the current file.
-    var firstEvent = 0
+    let events = batch.events
     var next = self.nextOrdinal(of: batch)
-    for index in batch.events.indices {
-      let event = batch.events[index]
-      if event.ordinal != next {
-        // An event that became a dead letter may come later and has its place in between.
-        self.store.noteHole(inTopic: batch.layout.topic)
-      }
+    var index = 0
+    while index < events.count {
+      let event = events[index]
+      // An event that became a dead letter may come later and has its place in between.
+      if event.ordinal != next { self.store.noteHole(inTopic: batch.layout.topic) }
       next = event.ordinal + 1
       // An event without rows does not create a file.
-      guard event.rowCount > 0 else { continue }
-      self.gapEvents.note(event, of: batch)
-      let day = event.commitTimestamp.map(UTCTime.day(ofMilliseconds:)) ?? exportDay
-      let isExportDate = event.commitTimestamp == nil
-      if let current = writer, current.key.day != day || current.key.isExportDate != isExportDate {
-        try self.endRun(of: current, batch, firstEvent..<index)
-        writer = nil
+      guard event.rowCount > 0 else {
+        index += 1
+        continue
       }
-      let current: SegmentWriter
-      if let writer {
-        current = writer
+      let day = EventDay(of: event, orExport: exportDay)
+      let writer = try self.store.writer(
+        for: SegmentKey(
+          topic: batch.layout.topic, entity: batch.layout.entity, day: day.number,
+          isExportDate: day.isExportDate, isRedriven: batch.isRedriven),
+        epoch: batch.epoch, ordinal: event.ordinal, now: now)
+      let run = index..<day.end(of: events, from: index, orExport: exportDay)
+      if let plainEncoder, !writer.tellsPlaces {
+        index = try self.append(run, of: batch, by: plainEncoder, to: writer)
       } else {
-        firstEvent = index
-        current = try self.store.writer(
-          for: SegmentKey(
-            topic: batch.layout.topic, entity: batch.layout.entity, day: day,
-            isExportDate: isExportDate, isRedriven: batch.isRedriven),
-          epoch: batch.epoch, ordinal: event.ordinal, now: now)
-        writer = current
+        index = try self.appendPlaced(run, of: batch, to: writer)
       }
-      let encoder =
-        if let plainEncoder, !current.tellsPlaces {
-          plainEncoder
-        } else {
-          self.placingEncoder(for: batch.layout)
-        }
-      try self.append(
-        event, of: batch, by: encoder, from: .event(epoch: batch.epoch, ordinal: event.ordinal),
-        to: current)
-      current.summary.count(
-        lines: event.rowCount, ordinal: event.ordinal, commitTimestamp: event.commitTimestamp)
-      if self.store.isFull(current) {
-        try self.endRun(of: current, batch, firstEvent..<index + 1)
-        try self.store.seal(current)
-        writer = nil
-      }
+      try self.endRun(of: writer, batch, run.lowerBound..<index)
+      next = events[index - 1].ordinal + 1
+      if self.store.isFull(writer) { try self.store.seal(writer) }
     }
-    if let writer { try self.endRun(of: writer, batch, firstEvent..<batch.events.count) }
     self.writtenRowCount += Int64(batch.rowCount)
     guard !batch.isRedriven else { return }
     self.nextPlaces[batch.layout.topic] = (batch.epoch, next)
@@ -256,6 +235,59 @@ package final class FileSink: BufferingSink {
   package var isDue: Bool { self.store.isDue }
 
   package var pendingByteCount: Int { self.store.pendingByteCount }
+
+  /// Appends events until the file is full, and returns the end of those that were appended.
+  private func append(
+    _ run: Range<Int>, of batch: RecordBatch, by encoder: any RowEncoder, to writer: SegmentWriter
+  ) throws -> Int {
+    let first = batch.events[run.lowerBound]
+    // Their places follow from the file.
+    let origin = RowOrigin.event(epoch: batch.epoch, ordinal: first.ordinal)
+    let run = run.prefix(of: batch.events, lasting: self.store.remainingEventCount(of: writer))
+    let last = batch.events[run.upperBound - 1]
+    var rows = first.firstRow..<last.rows.upperBound
+    var end = run.upperBound
+    while !rows.isEmpty {
+      let appended = encoder.append(
+        rows, of: batch, from: origin, to: &self.lines, limit: Self.lineBufferByteCount)
+      rows = appended..<rows.upperBound
+      guard self.lines.count >= Self.lineBufferByteCount else { continue }
+      try self.drainLines(into: writer)
+      if end == run.upperBound, self.store.isFull(writer) {
+        // The file may exceed its size by the event whose rows have just been begun.
+        end = run.first { batch.events[$0].rows.upperBound >= appended }.map { $0 + 1 } ?? end
+        rows = appended..<batch.events[end - 1].rows.upperBound
+      }
+    }
+    self.note(run.lowerBound..<end, of: batch, in: writer)
+    return end
+  }
+
+  /// Appends events with their places in the stream until the file is full, and returns the end of
+  /// those that were appended.
+  private func appendPlaced(
+    _ run: Range<Int>, of batch: RecordBatch, to writer: SegmentWriter
+  ) throws -> Int {
+    let encoder = self.placingEncoder(for: batch.layout)
+    for index in run {
+      let event = batch.events[index]
+      if event.rowCount > 0 {
+        try self.append(
+          event, of: batch, by: encoder, from: .event(epoch: batch.epoch, ordinal: event.ordinal),
+          to: writer)
+      }
+      self.note(index..<index + 1, of: batch, in: writer)
+      if self.store.isFull(writer) { return index + 1 }
+    }
+    return run.upperBound
+  }
+
+  private func note(_ events: Range<Int>, of batch: RecordBatch, in writer: SegmentWriter) {
+    writer.summary.count(batch.events[events])
+    for event in batch.events[events] where event.rowCount > 0 {
+      if event.kind != .change || !self.gapEvents.isEmpty { self.gapEvents.note(event, of: batch) }
+    }
+  }
 
   /// Consecutive events of a batch in the same file.
   private func endRun(
@@ -322,6 +354,45 @@ package final class FileSink: BufferingSink {
     self.freshness.note(layout)
     self.passes[layout.entity]?.note(layout, at: self.clock.utcMilliseconds())
     return encoder
+  }
+}
+
+/// The date in the path of an event's file.
+private struct EventDay: Equatable {
+  /// Days since 1970, of the commit time or of the wall clock.
+  let number: Int64
+  let isExportDate: Bool
+
+  @inline(__always)
+  init(of event: RecordBatch.Event, orExport exportDay: Int64) {
+    self.number = event.commitTimestamp.map(UTCTime.day(ofMilliseconds:)) ?? exportDay
+    self.isExportDate = event.commitTimestamp == nil
+  }
+
+  /// The end of the events from `first` on that belong to the same file and follow each other in the
+  /// stream. Events without rows belong to any file.
+  func end(of events: [RecordBatch.Event], from first: Int, orExport exportDay: Int64) -> Int {
+    var index = first + 1
+    while index < events.count, events[index].ordinal == events[index - 1].ordinal + 1,
+      events[index].rowCount == 0 || Self(of: events[index], orExport: exportDay) == self
+    {
+      index += 1
+    }
+    return index
+  }
+}
+
+extension Range<Int> {
+  /// The first events that have rows, at most `count` of them, and those without rows in between.
+  fileprivate func prefix(of events: [RecordBatch.Event], lasting count: Int) -> Self {
+    // Events are seldom near the limit.
+    guard self.count > count else { return self }
+    var left = count
+    for index in self where events[index].rowCount > 0 {
+      left -= 1
+      if left == 0 { return self.lowerBound..<index + 1 }
+    }
+    return self
   }
 }
 

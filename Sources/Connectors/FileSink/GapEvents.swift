@@ -58,6 +58,9 @@ package struct GapEvents: Sendable, Equatable {
     }
   }
 
+  /// Whether no object has any.
+  var isEmpty: Bool { self.counts.isEmpty }
+
   /// The number of records, or of events that name none, of each object that has any; changes that
   /// went elsewhere count as one.
   package var byObject: [String: Int] { self.counts.mapValues(\.total) }

@@ -111,6 +111,11 @@ final class SegmentStore {
       || writer.byteCount >= self.rotation.maxByteCount
   }
 
+  /// The number of events, at least one, that the file may still get.
+  func remainingEventCount(of writer: SegmentWriter) -> Int {
+    max(self.rotation.maxEventCount - writer.summary.eventCount, 1)
+  }
+
   /// Notes that an event of the topic is missing, so that from here on the lines of its open files
   /// include their places.
   func noteHole(inTopic topic: String) {

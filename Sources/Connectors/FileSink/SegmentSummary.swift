@@ -49,6 +49,14 @@ struct SegmentSummary {
     }
   }
 
+  /// Counts those events of a batch that have rows.
+  mutating func count(_ events: ArraySlice<RecordBatch.Event>) {
+    for event in events where event.rowCount > 0 {
+      self.count(
+        lines: event.rowCount, ordinal: event.ordinal, commitTimestamp: event.commitTimestamp)
+    }
+  }
+
   /// Called for each run of events of one batch.
   mutating func note(
     schemaID: String, firstReplayID: UnsafeBufferPointer<UInt8>,
