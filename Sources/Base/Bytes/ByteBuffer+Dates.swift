@@ -56,6 +56,8 @@ extension ByteBuffer {
     let start = self.reserve(48)
     var out: UnsafeMutablePointer<UInt8>
     switch fraction {
+    case .milliseconds where usualMilliseconds.contains(value):
+      out = writeUsualTimestamp(value, to: start)
     case .milliseconds: out = writeTimestamp(value, perSecond: 1_000, digits: 3, to: start)
     case .microseconds: out = writeTimestamp(value, perSecond: 1_000_000, digits: 6, to: start)
     case .nanoseconds: out = writeTimestamp(value, perSecond: 1_000_000_000, digits: 9, to: start)
@@ -66,6 +68,61 @@ extension ByteBuffer {
     }
     self.commit(out - start)
   }
+}
+
+/// The years 1 to 9999, in milliseconds since 1970.
+private let usualMilliseconds: Range<Int64> = -62_135_596_800_000..<253_402_300_800_000
+
+/// Writes 23 bytes and returns their end. In 32 bits, where a division by a constant is cheaper.
+///
+/// Years begin with March here, too. Multiplications that give a quotient and a remainder at once
+/// (Neri and Schneider, "Euclidean affine functions and their application to calendar algorithms",
+/// 2022) divide by the length of a year and of a month.
+///
+/// - Parameter value: within `usualMilliseconds`.
+@inline(__always)
+private func writeUsualTimestamp(
+  _ value: Int64, to out: UnsafeMutablePointer<UInt8>
+) -> UnsafeMutablePointer<UInt8> {
+  // Since 0000-03-01, so nothing is negative.
+  let sinceMarch = UInt64(bitPattern: value &+ 719_468 &* 86_400_000)
+  let days = sinceMarch / 86_400_000
+  let time = UInt32(truncatingIfNeeded: sinceMarch &- days &* 86_400_000)
+
+  let quarterDays = UInt32(truncatingIfNeeded: days) &* 4 &+ 3
+  let century = quarterDays / 146_097
+  let quarterDaysOfCentury = (quarterDays &- century &* 146_097) | 3
+  let product = UInt64(quarterDaysOfCentury) &* 2_939_745
+  let yearOfCentury = UInt32(truncatingIfNeeded: product &>> 32)
+  let dayOfYear = UInt32(truncatingIfNeeded: product) / 2_939_745 / 4
+  let months = dayOfYear &* 2141 &+ 197_913
+  let isNextYear = dayOfYear >= 306
+  let month = months &>> 16 &- (isNextYear ? 12 : 0)
+  let dayOfMonth = (months & 0xFFFF) / 2141 &+ 1
+  let year = century &* 100 &+ yearOfCentury &+ (isNextYear ? 1 : 0)
+
+  let minutes = time / 60_000
+  let milliseconds = time &- minutes &* 60_000
+  let hours = minutes / 60
+  let seconds = milliseconds / 1000
+  let fraction = milliseconds &- seconds &* 1000
+  let pairs = fraction / 10
+  writePair(UInt64(year / 100), to: out)
+  writePair(UInt64(year % 100), to: out + 2)
+  out[4] = UInt8(ascii: "-")
+  writePair(UInt64(month), to: out + 5)
+  out[7] = UInt8(ascii: "-")
+  writePair(UInt64(dayOfMonth), to: out + 8)
+  out[10] = UInt8(ascii: "T")
+  writePair(UInt64(hours), to: out + 11)
+  out[13] = UInt8(ascii: ":")
+  writePair(UInt64(minutes &- hours &* 60), to: out + 14)
+  out[16] = UInt8(ascii: ":")
+  writePair(UInt64(seconds), to: out + 17)
+  out[19] = UInt8(ascii: ".")
+  writePair(UInt64(pairs), to: out + 20)
+  out[22] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: fraction &- pairs &* 10)
+  return out + 23
 }
 
 @inline(__always)
@@ -149,9 +206,12 @@ private func writeTime(
   out[6] = UInt8(ascii: ".")
   out += 7
   var rest = part
-  for place in stride(from: digits - 1, through: 0, by: -1) {
-    out[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-    rest /= 10
+  var place = digits
+  while place > 1 {
+    place -= 2
+    writePair(rest % 100, to: out + place)
+    rest /= 100
   }
+  if place == 1 { out.pointee = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest) }
   return out + digits
 }

@@ -121,10 +121,17 @@ package final class NDJSONEncoder: RowEncoder {
         let bit = present.trailingZeroBitCount
         present &= present &- 1
         let entry = entries + bit >> 3
-        self.append(entry.pointee.key, to: &output)
         if bit & 1 != 0 {
-          self.appendValue(entry, row.cells[slots &+ bit >> 3], row, to: &output)
+          self.append(entry.pointee.key, to: &output)
+          let cell = row.cells[slots &+ bit >> 3]
+          if entry.pointee.operation == .string {
+            // The most frequent, without a call in between.
+            output.appendJSONStringRest(row.bytes(cell))
+          } else {
+            self.appendValue(entry, cell, row, to: &output)
+          }
         } else {
+          self.append(entry.pointee.keyOfNull, to: &output)
           output.append(utf8: "null")
         }
       }
@@ -133,6 +140,7 @@ package final class NDJSONEncoder: RowEncoder {
     }
   }
 
+  /// Appends what follows the key, which has the value's opening quote if there is one.
   private func appendValue(
     _ entry: UnsafePointer<NDJSONPlan.Entry>, _ cell: UInt64, _ row: RecordBatch.Row,
     to output: inout ByteBuffer
@@ -141,7 +149,7 @@ package final class NDJSONEncoder: RowEncoder {
     switch entry.pointee.operation {
     case .boolean: output.appendJSON(cell != 0)
     case .integer: output.append(number)
-    case .quotedInteger: Self.quoted(&output) { $0.append(number) }
+    case .quotedInteger: Self.quoteAfter(&output) { $0.append(number) }
     case .float:
       let value = Float(bitPattern: UInt32(truncatingIfNeeded: cell))
       if value.isFinite {
@@ -156,30 +164,33 @@ package final class NDJSONEncoder: RowEncoder {
       } else {
         self.appendNonfinite(Float(value), entry.pointee.name, to: &output)
       }
-    case .string: output.appendJSONString(row.bytes(cell))
+    case .string: output.appendJSONStringRest(row.bytes(cell))
     case .enumeration:
       precondition(cell < UInt64(entry.pointee.count), "symbol \(cell) of an enumeration")
       self.append(self.plan.symbols[entry.pointee.argument + Int(cell)], to: &output)
-    case .bytes: Self.quoted(&output) { $0.appendBase64(row.bytes(cell)) }
+    case .bytes: Self.quoteAfter(&output) { $0.appendBase64(row.bytes(cell)) }
     case .decimal:
-      Self.quoted(&output) {
+      Self.quoteAfter(&output) {
         $0.appendDecimal(unscaled: row.bytes(cell), scale: entry.pointee.argument)
       }
     case .dateOfDays:
-      Self.quoted(&output) { $0.appendDate(days: Int32(truncatingIfNeeded: number)) }
-    case .dateOfMilliseconds: Self.quoted(&output) { $0.appendDate(milliseconds: number) }
-    case .timeMilliseconds: Self.quoted(&output) { $0.appendTime(number, .milliseconds) }
-    case .timeMicroseconds: Self.quoted(&output) { $0.appendTime(number, .microseconds) }
-    case .timeNanoseconds: Self.quoted(&output) { $0.appendTime(number, .nanoseconds) }
-    case .timestampMilliseconds: Self.quoted(&output) { $0.appendTimestamp(number, .milliseconds) }
-    case .timestampMicroseconds: Self.quoted(&output) { $0.appendTimestamp(number, .microseconds) }
-    case .timestampNanoseconds: Self.quoted(&output) { $0.appendTimestamp(number, .nanoseconds) }
+      Self.quoteAfter(&output) { $0.appendDate(days: Int32(truncatingIfNeeded: number)) }
+    case .dateOfMilliseconds: Self.quoteAfter(&output) { $0.appendDate(milliseconds: number) }
+    case .timeMilliseconds: Self.quoteAfter(&output) { $0.appendTime(number, .milliseconds) }
+    case .timeMicroseconds: Self.quoteAfter(&output) { $0.appendTime(number, .microseconds) }
+    case .timeNanoseconds: Self.quoteAfter(&output) { $0.appendTime(number, .nanoseconds) }
+    case .timestampMilliseconds:
+      Self.quoteAfter(&output) { $0.appendTimestamp(number, .milliseconds) }
+    case .timestampMicroseconds:
+      Self.quoteAfter(&output) { $0.appendTimestamp(number, .microseconds) }
+    case .timestampNanoseconds:
+      Self.quoteAfter(&output) { $0.appendTimestamp(number, .nanoseconds) }
     case .localMilliseconds:
-      Self.quoted(&output) { $0.appendTimestamp(number, .milliseconds, isLocal: true) }
+      Self.quoteAfter(&output) { $0.appendTimestamp(number, .milliseconds, isLocal: true) }
     case .localMicroseconds:
-      Self.quoted(&output) { $0.appendTimestamp(number, .microseconds, isLocal: true) }
+      Self.quoteAfter(&output) { $0.appendTimestamp(number, .microseconds, isLocal: true) }
     case .localNanoseconds:
-      Self.quoted(&output) { $0.appendTimestamp(number, .nanoseconds, isLocal: true) }
+      Self.quoteAfter(&output) { $0.appendTimestamp(number, .nanoseconds, isLocal: true) }
     case .duration: output.appendDuration(row.bytes(cell))
     case .jsonText:
       output.append(row.bytes(cell))
@@ -196,11 +207,21 @@ package final class NDJSONEncoder: RowEncoder {
     output.append(UInt8(ascii: "\""))
   }
 
+  @inline(__always)
+  private static func quoteAfter(
+    _ output: inout ByteBuffer, _ append: (inout ByteBuffer) -> Void
+  ) {
+    append(&output)
+    output.append(UInt8(ascii: "\""))
+  }
+
   private func appendRecord(_ index: Int, _ row: RecordBatch.Row, to output: inout ByteBuffer) {
     // The caller's entry is for a record, so the table has an address.
     let record = UnsafePointer(self.plan.records.baseAddress!) + index
     let slot = record.pointee.scalarSlot
     if slot >= 0, let cell = row.value(slot) {
+      // The key is that of the record.
+      if record.pointee.scalar.operation.isQuoted { output.append(UInt8(ascii: "\"")) }
       withUnsafePointer(to: record.pointee.scalar) { self.appendValue($0, cell, row, to: &output) }
     } else {
       self.appendObject(record.pointee.steps, row, to: &output)
@@ -211,36 +232,47 @@ package final class NDJSONEncoder: RowEncoder {
   func appendNames(
     _ bits: UnsafeBufferPointer<UInt8>, to output: inout ByteBuffer
   ) {
-    let start = output.count
     self.listNumber &+= 1
+    let start = UnsafeMutableRawPointer(output.reserve(self.plan.nameListByteCount))
+    var out = start
+    // Copied, so that the plan is not looked up for each name.
+    let (names, masks, pool) = (self.plan.names, self.plan.nameMasks, self.plan.text)
     for scan in self.plan.nameScans {
       var word = scan.firstWord
       for mask in scan.masks.indices {
-        var set = Self.word(word, of: bits) & self.plan.nameMasks[mask]
+        var set = Self.word(word, of: bits) & masks[mask]
         while set != 0 {
-          let name = self.plan.names[word * 64 + set.trailingZeroBitCount]
+          let name = names[word &* 64 &+ set.trailingZeroBitCount]
           set &= set &- 1
           if name.shared != 0 {
             guard self.namedIn[Int(name.shared)] != self.listNumber else { continue }
             self.namedIn[Int(name.shared)] = self.listNumber
           }
-          self.append(name.text, to: &output)
+          name.text.copy(from: pool, to: out)
+          out += Int(name.text.count)
         }
-        word += 1
+        word &+= 1
       }
     }
-    if output.count == start { output.append(UInt8(ascii: "[")) }
-    output.base[start] = UInt8(ascii: "[")
-    output.append(UInt8(ascii: "]"))
+    // The bracket overwrites the first comma.
+    if out == start { out += 1 }
+    start.storeBytes(of: UInt8(ascii: "["), as: UInt8.self)
+    out.storeBytes(of: UInt8(ascii: "]"), as: UInt8.self)
+    output.commit(out - start + 1)
   }
 
   /// Bits of 64 slots; those beyond the end are not set.
   @inline(__always)
   private static func word(_ index: Int, of bits: UnsafeBufferPointer<UInt8>) -> UInt64 {
-    let offset = index * 8
-    if offset + 8 <= bits.count {
-      let raw = UnsafeRawBufferPointer(bits)
+    let offset = index &* 8
+    let raw = UnsafeRawBufferPointer(bits)
+    if offset &+ 8 <= bits.count {
       return UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+    if bits.count >= 8 {
+      // The last eight bytes, without those that belong to the word before. A shift by 64 gives 0.
+      let last = raw.loadUnaligned(fromByteOffset: bits.count &- 8, as: UInt64.self)
+      return UInt64(littleEndian: last) >> UInt64((offset &+ 8 &- bits.count) &* 8)
     }
     var word: UInt64 = 0
     for byte in stride(from: bits.count - 1, through: offset, by: -1) {
@@ -302,20 +334,12 @@ package final class NDJSONEncoder: RowEncoder {
 
   // MARK: Text of the plan
 
-  /// Copies 16 bytes at a time, beyond the end of the text, whose pool is padded.
   @inline(__always)
   func append(_ text: NDJSONPlan.Text, to output: inout ByteBuffer) {
     let count = Int(text.count)
-    let target = UnsafeMutableRawPointer(output.reserve(count + NDJSONPlanCompiler.padding))
-    // The pool has as many bytes as `text` says, and the padding.
-    let source = UnsafeRawPointer(self.plan.text.baseAddress!) + Int(text.offset)
-    var offset = 0
-    repeat {
-      target.storeBytes(
-        of: source.loadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self),
-        toByteOffset: offset, as: SIMD16<UInt8>.self)
-      offset += 16
-    } while offset < count
+    text.copy(
+      from: self.plan.text,
+      to: UnsafeMutableRawPointer(output.reserve(count &+ NDJSONPlanCompiler.padding)))
     output.commit(count)
   }
 }

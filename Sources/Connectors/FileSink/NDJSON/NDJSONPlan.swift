@@ -22,6 +22,24 @@ struct NDJSONPlan: ~Copyable {
   struct Text {
     var offset: UInt32
     var count: UInt32
+
+    /// Copies 16 bytes at a time, beyond the end of the text.
+    ///
+    /// - Parameters:
+    ///   - pool: has the text, and the compiler's padding at its end.
+    ///   - target: has room for as much padding.
+    @inline(__always)
+    func copy(from pool: UnsafeMutableBufferPointer<UInt8>, to target: UnsafeMutableRawPointer) {
+      // The pool has at least its padding, so it has an address.
+      let source = UnsafeRawPointer(pool.baseAddress!) + Int(self.offset)
+      var offset = 0
+      repeat {
+        target.storeBytes(
+          of: source.loadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self),
+          toByteOffset: offset, as: SIMD16<UInt8>.self)
+        offset &+= 16
+      } while offset < Int(self.count)
+    }
   }
 
   /// The name of a slot in `_changed_fields` and similar lists.
@@ -47,11 +65,24 @@ struct NDJSONPlan: ~Copyable {
     case timestampMilliseconds, timestampMicroseconds, timestampNanoseconds
     case localMilliseconds, localMicroseconds, localNanoseconds
     case duration, jsonText, fieldSet, record
+
+    /// Whether the text of a value is between quotes that the encoder adds.
+    var isQuoted: Bool {
+      switch self {
+      // Symbols of an enumeration have quotes of their own.
+      case .boolean, .integer, .float, .double, .enumeration, .duration, .jsonText, .fieldSet,
+        .record:
+        false
+      default: true
+      }
+    }
   }
 
   struct Entry {
-    /// `,"Amount":`
+    /// `,"Amount":`, and the opening quote of a value between quotes.
     var key: Text
+    /// `,"Amount":`
+    var keyOfNull: Text
     /// For `_nonfinite`: `,"Amount"`, or `,"BillingAddress.Latitude"` for the child of a record that
     /// is not flattened.
     var name: Text
@@ -117,6 +148,8 @@ struct NDJSONPlan: ~Copyable {
   let nameMasks: UnsafeMutableBufferPointer<UInt64>
   /// One per slot; a count of 0 for slots that are in no column.
   let names: UnsafeMutableBufferPointer<ListName>
+  /// Room for all names of a list, with brackets and padding.
+  let nameListByteCount: Int
   /// Keys that no column uses.
   let readKeys: ReadKeys
   /// By 8 slots, a bit in each byte: slots that are all present if a record was read completely.
@@ -141,6 +174,8 @@ struct NDJSONPlan: ~Copyable {
     self.nameScans = table(compiler.nameScans)
     self.nameMasks = table(compiler.nameMasks)
     self.names = table(compiler.names)
+    self.nameListByteCount =
+      compiler.names.reduce(2) { $0 + Int($1.text.count) } + NDJSONPlanCompiler.padding
     self.sharedNameCount = Int(compiler.sharedNameCount)
   }
 

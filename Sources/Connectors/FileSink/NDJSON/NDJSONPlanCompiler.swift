@@ -153,9 +153,16 @@ struct NDJSONPlanCompiler: ~Copyable {
   private mutating func entry(
     _ name: String, type: ColumnType, slot: Int, parent: [String]
   ) -> NDJSONPlan.Entry {
+    let operation = self.operation(type)
+    let keyOfNull = self.key(name)
+    var key = keyOfNull
+    if operation.isQuoted {
+      self.pool.append(UInt8(ascii: "\""))
+      key.count += 1
+    }
     var entry = NDJSONPlan.Entry(
-      key: self.key(name), name: self.name(name, slot: slot, parent: parent),
-      operation: self.operation(type), argument: 0)
+      key: key, keyOfNull: keyOfNull, name: self.name(name, slot: slot, parent: parent),
+      operation: operation, argument: 0)
     switch type {
     case .decimal(_, let scale): entry.argument = scale
     case .enumeration(let symbols):
@@ -177,9 +184,10 @@ struct NDJSONPlanCompiler: ~Copyable {
       self.sharedName = .init(text: self.quotedName([name]), shared: self.sharedNameCount)
     }
     defer { if isOutermost { self.sharedName = nil } }
+    let key = self.key(name)
     var entry = NDJSONPlan.Entry(
-      key: self.key(name), name: self.name(name, slot: slot, parent: parent), operation: .record,
-      argument: 0)
+      key: key, keyOfNull: key, name: self.name(name, slot: slot, parent: parent),
+      operation: .record, argument: 0)
     let branch = scalar.map { self.entry(name, type: $0.type, slot: $0.slot, parent: parent) }
     let steps = self.compile(children, parent: parent + [name])
     entry.argument = self.records.count
