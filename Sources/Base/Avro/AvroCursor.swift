@@ -34,6 +34,18 @@ struct AvroCursor {
     var next = first
     var value: UInt64 = 0
     var shift: UInt64 = 0
+    if self.end - first >= 8 {
+      let word = UInt64(littleEndian: UnsafeRawPointer(first).loadUnaligned(as: UInt64.self))
+      let stops = ~word & 0x8080_8080_8080_8080
+      // The bytes up to the first whose top bit is clear, without the top bits, moved together.
+      value = word & (stops ^ (stops &- 1)) & 0x7F7F_7F7F_7F7F_7F7F
+      value = value & 0x007F_007F_007F_007F | (value & 0x7F00_7F00_7F00_7F00) &>> 1
+      value = value & 0x0000_3FFF_0000_3FFF | (value & 0x3FFF_0000_3FFF_0000) &>> 2
+      value = value & 0x0000_0000_0FFF_FFFF | (value & 0x0FFF_FFFF_0000_0000) &>> 4
+      if stops != 0 { return (value, first + (stops.trailingZeroBitCount &>> 3 &+ 1)) }
+      next += 8
+      shift = 56
+    }
     while next < self.end {
       let byte = next[0]
       next += 1

@@ -141,6 +141,8 @@ extension DecodePlan {
   ) throws(AvroError) -> UnsafePointer<UInt8> {
     var next = first
     while true {
+      // Most lists are empty or have one block.
+      if next < cursor.end, next[0] == 0 { return next + 1 }
       let count = try cursor.blockCount(&next)
       if count == 0 { return next }
       try cursor.spend(count, of: scratch, at: next)

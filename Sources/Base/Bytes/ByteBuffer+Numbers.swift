@@ -170,9 +170,9 @@ func writeDigits(_ value: UInt64, to out: UnsafeMutablePointer<UInt8>) -> Int {
   return count
 }
 
-/// Returns the place of the first digit.
+/// Writes decimal digits, at most 20, and returns the place of the first.
 @inline(__always)
-func writeDigits(
+package func writeDigits(
   _ value: UInt64, endingAt end: UnsafeMutablePointer<UInt8>
 ) -> UnsafeMutablePointer<UInt8> {
   var rest = value

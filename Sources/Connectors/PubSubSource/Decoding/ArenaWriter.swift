@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Pipeline
 
 /// Fills arena bytes that are already reserved and committed, so that the batch is accessed once
@@ -53,31 +54,26 @@ struct ArenaWriter {
 
   mutating func appendHexadecimal(_ bytes: UnsafeBufferPointer<UInt8>) -> RecordBatch.Range {
     let digits: StaticString = "0123456789abcdef"
+    let digitStart = digits.utf8Start
     var (place, range) = self.take(bytes.count * 2)
     for byte in bytes {
-      place[0] = digits.utf8Start[Int(byte >> 4)]
-      place[1] = digits.utf8Start[Int(byte & 15)]
+      place[0] = digitStart[Int(byte &>> 4)]
+      place[1] = digitStart[Int(byte & 15)]
       place += 2
     }
     return range
   }
 
   mutating func appendDecimal(_ value: Int64) -> RecordBatch.Range {
-    var count = value < 0 ? 2 : 1
-    var rest = value.magnitude
-    while rest > 9 {
-      rest /= 10
-      count += 1
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.maxDecimalByteCount) { digits in
+      // A temporary allocation of some bytes has an address.
+      let end = digits.baseAddress! + digits.count
+      var start = writeDigits(value.magnitude, endingAt: end)
+      if value < 0 {
+        start -= 1
+        start.pointee = UInt8(ascii: "-")
+      }
+      return self.append(UnsafeBufferPointer(start: start, count: end - start))
     }
-    let (place, range) = self.take(count)
-    var next = place + count
-    rest = value.magnitude
-    repeat {
-      next -= 1
-      next.pointee = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-      rest /= 10
-    } while rest != 0
-    if value < 0 { place.pointee = UInt8(ascii: "-") }
-    return range
   }
 }
