@@ -10,7 +10,7 @@ extension RecordBatch {
     @usableFromInline package let presence: UnsafeMutablePointer<UInt8>
     @usableFromInline let arena: UnsafeMutablePointer<UInt8>
 
-    @inline(__always)
+    @inlinable @inline(__always)
     init(
       cells: UnsafeMutablePointer<UInt64>, presence: UnsafeMutablePointer<UInt8>,
       arena: UnsafeMutablePointer<UInt8>

@@ -33,7 +33,7 @@
   }
 
   /// NaN or an infinity inside JSON text, which has `null` in its place.
-  package struct NonfiniteNumber: Sendable {
+  @usableFromInline package struct NonfiniteNumber: Sendable {
     /// The cell that holds the text.
     package var text: UInt64
     /// The offset of the `null` in the text.
@@ -57,7 +57,7 @@
   }
 
   /// The properties of an event other than its rows.
-  package struct Event {
+  @usableFromInline package struct Event {
     package var firstRow: Int
     package var rowCount: Int
     /// Raw bytes of the replay ID.
@@ -92,9 +92,15 @@
   }
 
   /// The layout whose columns are to be written. Stages replace it; slots stay.
-  @exclusivity(unchecked) package var layout: RecordLayout
-  package var rowCount: Int { self.rows }
-  @exclusivity(unchecked) package var events: [Event] = []
+  @inlinable package var layout: RecordLayout {
+    get { self.currentLayout }
+    set { self.currentLayout = newValue }
+  }
+  @inlinable package var rowCount: Int { self.rows }
+  @inlinable package var events: [Event] {
+    _read { yield self.storedEvents }
+    _modify { yield &self.storedEvents }
+  }
   /// The number of the epoch in which `Event.ordinal` counts; set by the runner.
   package var epoch = 1
   /// Later commit times are in the future and say nothing about how far the stream has been read;
@@ -109,11 +115,11 @@
   /// runner.
   package var nextOrdinal: Int64 = 0
 
-  package var arenaBase: UnsafeMutablePointer<UInt8> { self.arena }
-  package var arenaCount: Int { self.arenaUsed }
+  @inlinable package var arenaBase: UnsafeMutablePointer<UInt8> { self.arena }
+  @inlinable package var arenaCount: Int { self.arenaUsed }
   /// Numbers that JSON text cannot express, of all rows, in the order of their texts in the arena.
   /// Rows of one event share texts.
-  @exclusivity(unchecked) package private(set) var nonfinite: [NonfiniteNumber] = []
+  @inlinable package var nonfinite: [NonfiniteNumber] { _read { yield self.nonfiniteNumbers } }
   /// Events that the current stage cannot process, each once; see `refuse`.
   package private(set) var refusals: [Refusal] = []
   /// The memory that a row needs outside the arena.
@@ -122,22 +128,27 @@
   /// arena no longer fit into a cell.
   package var byteCount: Int { self.arenaUsed + self.rows * self.rowByteCount }
 
-  // Strictly private, so that the compiler proves exclusive access and omits the run-time checks,
-  // which take a quarter of the time of decoding an event.
-  private var rows = 0
+  // Only the batch accesses its storage. Run-time checks of exclusive access would take a quarter of
+  // the time of decoding an event. Other modules do not see that a property is unchecked, so they get
+  // accessors to be inlined.
+  @usableFromInline @exclusivity(unchecked) var currentLayout: RecordLayout
+  @usableFromInline @exclusivity(unchecked) var storedEvents: [Event] = []
+  @usableFromInline @exclusivity(unchecked) private(set) var nonfiniteNumbers: [NonfiniteNumber] =
+    []
+  @usableFromInline @exclusivity(unchecked) private(set) var rows = 0
   /// Each row in memory has the slots of the layout that `removeAll` was given, and those that stages add.
-  private var slotCount: Int
+  @usableFromInline @exclusivity(unchecked) private(set) var slotCount: Int
   /// Slots of the layout that the rows were made for.
-  private var ownSlotCount: Int
-  private var stride: Int
-  private var cells: UnsafeMutablePointer<UInt64>
-  private var presence: UnsafeMutablePointer<UInt8>
+  @exclusivity(unchecked) private var ownSlotCount: Int
+  @usableFromInline @exclusivity(unchecked) private(set) var stride: Int
+  @usableFromInline @exclusivity(unchecked) private(set) var cells: UnsafeMutablePointer<UInt64>
+  @usableFromInline @exclusivity(unchecked) private(set) var presence: UnsafeMutablePointer<UInt8>
   /// The number of cells that there is memory for, and of presence bytes.
-  private var cellCapacity: Int
-  private var rowCapacity = 0
-  private var arena: UnsafeMutablePointer<UInt8>
-  private var arenaCapacity: Int
-  private var arenaUsed = 0
+  @exclusivity(unchecked) private var cellCapacity: Int
+  @exclusivity(unchecked) private var rowCapacity = 0
+  @usableFromInline @exclusivity(unchecked) private(set) var arena: UnsafeMutablePointer<UInt8>
+  @usableFromInline @exclusivity(unchecked) private(set) var arenaCapacity: Int
+  @usableFromInline @exclusivity(unchecked) var arenaUsed = 0
 
   /// At this size, a batch is written before another event is added.
   static let maxByteCount = 32 << 20
@@ -146,7 +157,7 @@
   static let maxStagedByteCount = 256 << 20
 
   package init(layout: RecordLayout) {
-    self.layout = layout
+    self.currentLayout = layout
     self.slotCount = layout.slotCount
     self.ownSlotCount = layout.slotCount
     self.stride = (layout.slotCount + 7) & ~7
@@ -164,26 +175,26 @@
     self.arena.deallocate()
   }
 
-  @inline(__always)
+  @inlinable @inline(__always)
   package func row(_ index: Int) -> Row {
     Row(
       cells: self.cells(ofRow: index), presence: self.presence(ofRow: index), arena: self.arena)
   }
 
   /// Cells of a row, at least `layout.slotCount` of them; valid until the next row is added.
-  @inline(__always)
+  @inlinable @inline(__always)
   func cells(ofRow row: Int) -> UnsafeMutablePointer<UInt64> {
     self.cells + row * self.slotCount
   }
 
   /// Presence bytes of a row, rounded up to a multiple of 8; valid until the next row is added.
-  @inline(__always)
+  @inlinable @inline(__always)
   func presence(ofRow row: Int) -> UnsafeMutablePointer<UInt8> {
     self.presence + row * self.stride
   }
 
   /// Bytes of a cell that holds a range; valid until the arena grows.
-  @inline(__always)
+  @inlinable @inline(__always)
   package func bytes(_ range: Range) -> UnsafeBufferPointer<UInt8> {
     UnsafeBufferPointer(start: self.arena + range.offset, count: range.count)
   }
@@ -225,21 +236,26 @@
   }
 
   /// Reserves `count` arena bytes, which count only after `commitArena`.
+  @inlinable
   package func reserveArena(_ count: Int) -> UnsafeMutablePointer<UInt8> {
-    let needed = self.arenaUsed + count
-    if needed > self.arenaCapacity {
-      precondition(needed <= UInt32.max, "a batch of \(needed) bytes: flush batches earlier")
-      // Doubled only while small, so that memory for one hostile event is not requested twice.
-      let capacity = max(min(self.arenaCapacity * 2, self.arenaCapacity + (32 << 20)), needed)
-      let grown = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
-      grown.update(from: self.arena, count: self.arenaUsed)
-      self.arena.deallocate()
-      self.arena = grown
-      self.arenaCapacity = capacity
-    }
+    if self.arenaUsed + count > self.arenaCapacity { self.growArena(count) }
     return self.arena + self.arenaUsed
   }
 
+  @inline(never) @usableFromInline
+  func growArena(_ count: Int) {
+    let needed = self.arenaUsed + count
+    precondition(needed <= UInt32.max, "a batch of \(needed) bytes: flush batches earlier")
+    // Doubled only while small, so that memory for one hostile event is not requested twice.
+    let capacity = max(min(self.arenaCapacity * 2, self.arenaCapacity + (32 << 20)), needed)
+    let grown = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
+    grown.update(from: self.arena, count: self.arenaUsed)
+    self.arena.deallocate()
+    self.arena = grown
+    self.arenaCapacity = capacity
+  }
+
+  @inlinable
   package func commitArena(_ count: Int) -> Range {
     defer { self.arenaUsed += count }
     return Range(offset: self.arenaUsed, count: count)
@@ -288,19 +304,19 @@
     precondition(rows <= self.rows && arena <= self.arenaUsed, "truncate beyond the end")
     self.rows = rows
     self.arenaUsed = arena
-    while let last = self.nonfinite.last, Range(cell: last.text).offset >= arena {
-      self.nonfinite.removeLast()
+    while let last = self.nonfiniteNumbers.last, Range(cell: last.text).offset >= arena {
+      self.nonfiniteNumbers.removeLast()
     }
   }
 
   /// Notes a number that JSON text cannot express; texts must come in the order of the arena.
-  package func note(_ number: NonfiniteNumber) { self.nonfinite.append(number) }
+  package func note(_ number: NonfiniteNumber) { self.nonfiniteNumbers.append(number) }
 
   /// Empties the batch for rows of `layout`, whose slots may differ from before.
   package func removeAll(layout: RecordLayout) {
     self.rows = 0
     self.arenaUsed = 0
-    if !self.nonfinite.isEmpty { self.nonfinite.removeAll(keepingCapacity: true) }
+    if !self.nonfiniteNumbers.isEmpty { self.nonfiniteNumbers.removeAll(keepingCapacity: true) }
     self.removeRefusals()
     self.events.removeAll(keepingCapacity: true)
     if layout.slotCount != self.ownSlotCount {
@@ -327,7 +343,7 @@
       self.presence(ofRow: row).update(from: other.presence(ofRow: row), count: other.slotCount)
     }
     _ = self.append(UnsafeBufferPointer(start: other.arena, count: other.arenaUsed))
-    self.nonfinite = other.nonfinite
+    self.nonfiniteNumbers = other.nonfinite
     self.events = other.events
     self.epoch = other.epoch
     self.latestCommit = other.latestCommit
