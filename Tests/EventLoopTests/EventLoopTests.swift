@@ -126,3 +126,32 @@ private final class Pipe: Sendable {
     close(self.writeEnd)
   }
 }
+
+@Suite("Limit of open files")
+struct RuntimeDescriptorsTests {
+  @Test("Files of output get what the hard limit leaves beside the run's own descriptors")
+  func room() async {
+    await #expect(processExitsWith: .success) {
+      Self.setLimit(soft: 512, hard: 2048)
+      #expect(RuntimeDescriptors.makeRoom(forFiles: 250) == 250)
+      #expect(Self.soft == 512)
+      #expect(RuntimeDescriptors.makeRoom(forFiles: 1500) == 1500)
+      #expect(Self.soft == 1548)
+      #expect(RuntimeDescriptors.makeRoom(forFiles: 10_000) == 2000)
+      #expect(Self.soft == 2048)
+      Self.setLimit(soft: 40, hard: 40)
+      #expect(RuntimeDescriptors.makeRoom(forFiles: 250) == 1)
+    }
+  }
+
+  private static func setLimit(soft: rlim_t, hard: rlim_t) {
+    var limit = rlimit(rlim_cur: soft, rlim_max: hard)
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  }
+
+  private static var soft: rlim_t {
+    var limit = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    return limit.rlim_cur
+  }
+}

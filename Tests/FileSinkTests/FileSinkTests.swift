@@ -173,6 +173,21 @@ struct FileSinkTests {
     #expect(try self.eventCounts().reduce(0, +) == 9)
   }
 
+  @Test("Up to the limit of open files, no file is finished because another one is started")
+  func manyOpenFiles() throws {
+    let sink = try self.sink()
+    for round in 0..<3 {
+      try self.write(
+        (0..<200).map { TestEvent(number: round * 200 + $0, entity: "E\($0)") }, to: sink)
+      _ = try sink.flush(finish: false)
+      #expect(try !sink.committed())
+    }
+    #expect(sink.openFileCount == 200 && self.finals.isEmpty)
+    _ = try sink.flush(finish: true)
+    _ = try sink.committed()
+    #expect(try self.eventCounts() == Array(repeating: 3, count: 200))
+  }
+
   @Test("A batch with hundreds of dates keeps at most the limit of files open")
   func hostileDates() throws {
     let sink = try self.sink(.init(maxOpenFileCount: 8))

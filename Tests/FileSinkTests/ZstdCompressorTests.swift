@@ -9,9 +9,9 @@ import Testing
 struct ZstdCompressorTests {
   /// A frame, and the lengths after each flush.
   private func frame(
-    _ input: [UInt8], pieces: [Int], level: Int, isSmall: Bool, copiesInput: Bool
+    _ input: [UInt8], pieces: [Int], level: Int, window: ZstdCompressor.Window, copiesInput: Bool
   ) throws -> (bytes: [UInt8], flushes: [Int]) {
-    var compressor = ZstdCompressor(level: level, isSmall: isSmall, copiesInput: copiesInput)
+    var compressor = ZstdCompressor(level: level, window: window, copiesInput: copiesInput)
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ZstdCompressor.outputByteCount, alignment: 16)
     defer { buffer.deallocate() }
@@ -53,13 +53,15 @@ struct ZstdCompressorTests {
 
   @Test(
     "A frame has its input whichever interface of the library makes it, in the same size",
-    arguments: [(1, false), (1, true), (3, false), (9, true), (19, false)])
-  func interfaces(level: Int, isSmall: Bool) throws {
+    arguments: [
+      (1, .large), (1, .medium), (1, .smallest), (3, .large), (9, .small), (19, .large),
+    ] as [(Int, ZstdCompressor.Window)])
+  func interfaces(level: Int, window: ZstdCompressor.Window) throws {
     // Several times around the ring.
     let input = self.text(seed: UInt64(level), count: level > 9 ? 2 << 20 : 5 << 20)
     for pieces in [[1 << 16], [3, 70_000, 1 << 17, 999, 400_000]] {
       let frames = try [true, false].map {
-        try self.frame(input, pieces: pieces, level: level, isSmall: isSmall, copiesInput: $0)
+        try self.frame(input, pieces: pieces, level: level, window: window, copiesInput: $0)
       }
       for frame in frames {
         #expect(
@@ -75,9 +77,9 @@ struct ZstdCompressorTests {
   func flushes() throws {
     let input = self.text(seed: 5, count: 2 << 20)
     let pieces = [40_000, 7, 100_000]
-    for isSmall in [true, false] {
+    for window in [ZstdCompressor.Window.smallest, .large] {
       let frame = try self.frame(
-        input, pieces: pieces, level: 1, isSmall: isSmall, copiesInput: false)
+        input, pieces: pieces, level: 1, window: window, copiesInput: false)
       var (offset, number) = (0, 0)
       for flush in frame.flushes {
         for _ in 0..<7 {

@@ -20,6 +20,25 @@ package enum RuntimeDescriptors {
     try Self.requireFree()
   }
 
+  /// Descriptors that a run needs in addition to its output: connections, the state directory, this
+  /// enumeration's.
+  private static let reserve = 48
+
+  /// Makes room for open files of output: raises the soft limit beyond 1,024 if they need it.
+  ///
+  /// - Returns: the number of files that can be open, at least 1 and at most `count`.
+  package static func makeRoom(forFiles count: Int) -> Int {
+    guard var limit = Self.limit else { return count }
+    let wanted = rlim_t(count + Self.reserve)
+    if limit.rlim_cur < wanted {
+      limit.rlim_cur = min(limit.rlim_max, wanted)
+      // If it fails, the limit stays as it is.
+      setrlimit(Self.resource, &limit)
+    }
+    let granted = Int(clamping: Self.limit?.rlim_cur ?? Self.usualLimit)
+    return min(count, max(granted - Self.reserve, 1))
+  }
+
   /// Opens the descriptors now, while there are some.
   package static func open() async {
     // Long enough that the timer has not expired when the runtime sets it.

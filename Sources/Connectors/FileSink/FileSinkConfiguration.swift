@@ -17,7 +17,7 @@ package struct FileSinkConfiguration: Sendable {
     package init(
       maxByteCount: Int = 128 << 20, maxEventCount: Int = 1_000_000,
       maxAge: Duration = .seconds(3600), maxIdle: Duration = .seconds(300),
-      maxOpenFileCount: Int = 64
+      maxOpenFileCount: Int = 250
     ) {
       self.maxByteCount = maxByteCount
       self.maxEventCount = maxEventCount

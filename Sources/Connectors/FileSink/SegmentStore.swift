@@ -40,9 +40,6 @@ final class SegmentStore {
   let scratch = UnsafeMutableRawBufferPointer.allocate(
     byteCount: ZstdCompressor.outputByteCount, alignment: 16)
 
-  /// The maximum number of open files with large windows; further files get small ones.
-  private static let largeWindowCount = 8
-
   init(
     directory: String, kind: SegmentKind, identity: SegmentIdentity, level: Int,
     rotation: FileSinkConfiguration.Rotation, fileSystem: any FileSystem,
@@ -153,7 +150,7 @@ final class SegmentStore {
           self.absolute(name.partPath), [.write, .create, .exclusive, .append],
           on: self.fileSystem),
         compressor: ZstdCompressor(
-          level: self.level, isSmall: self.writers.count >= Self.largeWindowCount),
+          level: self.level, window: .init(besides: self.writers.count)),
         summary: SegmentSummary(
           topic: key.topic, entity: self.kind == .records ? key.entity : nil, epoch: epoch,
           firstOrdinal: ordinal, pass: key.pass, isRedriven: key.isRedriven),

@@ -47,7 +47,7 @@ final class SegmentWriter {
     self.name = name
     self.file = file
     self.piece = .allocate(
-      byteCount: compressor.isSmall ? 0 : Self.pieceByteCount, alignment: 4096)
+      byteCount: compressor.window == .large ? Self.pieceByteCount : 0, alignment: 4096)
     self.compressor = compressor
     self.summary = summary
     self.tellsPlaces = key.isRedriven

@@ -64,6 +64,7 @@ struct PipelineConfigurationTests {
     expected.directory = "\(sample.base)/out"
     #expect(files == expected)
     #expect(files.rotateBytes == 134_217_728)
+    #expect(files.rotateOpenFiles == 250)
     #expect(configuration.commit == CommitConfiguration())
     #expect(configuration.commit.maxEvents == 100_000)
     #expect(configuration.checkpoint.directory == "\(sample.base)/state")

@@ -1,5 +1,6 @@
 import Checkpoint
 import Clocks
+import EventLoop
 import FileSink
 import JSON
 import Logging
@@ -23,6 +24,7 @@ struct FilesSettings: ConfiguredSink, Equatable {
   var rotateEvents = 1_000_000
   var rotateAge = Duration.seconds(3600)
   var rotateIdle = Duration.seconds(300)
+  var rotateOpenFiles = 250
   var whenMissing = FileSinkConfiguration.MissingPolicy.fail
   private var fileMode: UInt32?
   private var groupID: UInt32?
@@ -83,6 +85,11 @@ struct FilesSettings: ConfiguredSink, Equatable {
           .key(
             "max_idle", \.rotateIdle, .duration(in: .seconds(1)...week),
             "Time since the file's last event.", example: "1m"),
+          .key(
+            "max_open_files", \.rotateOpenFiles, .integer(in: 1...10_000),
+            "Files in progress at the same time: one for each topic, object and date. When one more "
+              + "is started, the one whose last event is oldest is finished. With a low limit of "
+              + "open files (ulimit -n), fewer.", example: 500),
         ], "When a file is finished and the next one is started."),
     ]
   }
@@ -117,6 +124,13 @@ struct FilesSettings: ConfiguredSink, Equatable {
     try FilesStatus(self, reading).status(now: reading.now)
   }
 
+  /// This sink's share of the files that the process can have open.
+  private func openFileCount(of sinks: [Self]) -> Int {
+    let wanted = sinks.reduce(0) { $0 + $1.rotateOpenFiles }
+    let room = RuntimeDescriptors.makeRoom(forFiles: wanted)
+    return max(1, room * self.rotateOpenFiles / wanted)
+  }
+
   private var format: NDJSONFormat { NDJSONFormat(int64AsStrings: self.int64 == .string) }
 
   func open(_ context: SinkContext) -> FileSink {
@@ -124,7 +138,8 @@ struct FilesSettings: ConfiguredSink, Equatable {
       name: self.name, directory: self.directory, compressionLevel: self.compressionLevel,
       rotation: FileSinkConfiguration.Rotation(
         maxByteCount: self.rotateBytes, maxEventCount: self.rotateEvents,
-        maxAge: self.rotateAge, maxIdle: self.rotateIdle),
+        maxAge: self.rotateAge, maxIdle: self.rotateIdle,
+        maxOpenFileCount: self.openFileCount(of: context.configuration.fileSinks)),
       pipeline: context.configuration.name, org: context.org,
       format: self.format, acceptsReset: context.options.recovery.acceptReset,
       whenMissing: self.whenMissing,
