@@ -80,12 +80,81 @@ struct FileCheckpointStoreTests {
     let store = try self.store()
     try store.save(self.document)
     let text = try String(contentsOfFile: self.path, encoding: .utf8)
-    #expect(text.hasPrefix("{\n  \"version\": 1,\n  \"pipeline\": \"opps\",\n  \"org\": "))
+    #expect(text.hasPrefix("{\n  \"version\": 2,\n  \"pipeline\": \"opps\",\n  \"org\": "))
     #expect(text.contains("\"saved_at\": \"2"))
     #expect(text.hasSuffix("}\n"))
     #expect(
       try FileManager.default.contentsOfDirectory(atPath: self.directory).sorted()
         == ["opps.checkpoint.json", "opps.lock"])
+  }
+
+  @Test("A checkpoint of version 1 is loaded, and the next one has hashes of its recent events")
+  func earlierVersion() throws {
+    let store = try self.store()
+    try self.put(
+      #"""
+      {
+        "version": 1, "pipeline": "opps", "org": "00D000000000001",
+        "saved_at": "2026-02-17T04:03:15.000Z", "saved_at_ms": 1771300995000,
+        "topics": {
+          "/data/A": {
+            "epoch": 1, "next_ordinal": 2, "resume": "0000000000000002",
+            "last_event": {"replay_id": "0000000000000002", "event_id": "b"},
+            "recent": [["0000000000000001", "a"], ["0000000000000002", "b"]]
+          }
+        },
+        "sinks": {"files": {"directory": "/out", "files": []}}
+      }
+      """#)
+    let loaded = try #require(try store.load())
+    let recent = try #require(loaded.topics["/data/A"]?.json["recent"]?.string)
+    #expect(recent.utf8.count == 24)
+    try store.save(loaded)
+    #expect(try store.load()?.topics == loaded.topics)
+    #expect(try String(contentsOfFile: self.path, encoding: .utf8).contains("\"\(recent)\""))
+  }
+
+  @Test("A checkpoint of a later version is refused, and the error says which program reads it")
+  func laterVersion() throws {
+    let store = try self.store()
+    try self.put(#"{"version":3,"pipeline":"opps"}"#)
+    let error = self.failure { _ = try store.load() }
+    #expect(error?.code == .damaged)
+    #expect(
+      error?.message.contains("its version is 3, but this program reads versions up to 2") == true)
+  }
+
+  @Test("Lines that did not change are used again, and each checkpoint has what was saved")
+  func reusedText() throws {
+    let store = try self.store()
+    var document = self.document
+    func file(_ number: Int, bytes: Int) -> JSONValue {
+      ["from": .string(".\(number)"), "to": .string("\(number)"), "length": .integer(bytes)]
+    }
+    func position(_ ordinal: Int64) -> TopicPosition {
+      var position = TopicPosition(beginningEpoch: 1, after: ReplayID([1]))
+      position.nextOrdinal = ordinal
+      return position
+    }
+    var files = (0..<5).map { file($0, bytes: 1) }
+    for turn in 0..<12 {
+      switch turn {
+      case 3: files.remove(at: 1)
+      case 6: files.insert(file(9, bytes: 2), at: 0)
+      case 8: files = []
+      case 9: files = [file(7, bytes: turn)]
+      default: if !files.isEmpty { files[turn % files.count] = file(turn, bytes: turn) }
+      }
+      document.topics["/data/\(turn % 4)"] = position(Int64(turn))
+      if turn == 7 { document.topics["/data/A"] = nil }
+      let state: JSONValue = ["directory": "/out", "files": .array(files), "gap_events": [:]]
+      document.sinks = ["files": SinkState(state), "other": SinkState(["files": [7]])]
+      document.deadLetters = turn == 5 ? nil : SinkState(["files": .array(files.reversed())])
+      try store.save(document)
+      var loaded = try #require(try store.load())
+      loaded.savedAt = 0
+      #expect(loaded == document)
+    }
   }
 
   @Test("A second run of a pipeline is refused with the process ID; another pipeline can run")
@@ -108,7 +177,7 @@ struct FileCheckpointStoreTests {
   @Test(
     "A file that is not a checkpoint is refused with its path and the remedy",
     arguments: [
-      "", "{", "[]", "{}", "{\"version\":2}", "\u{0}\u{0}",
+      "", "{", "[]", "{}", "{\"version\":2}", "{\"version\":0}", "\u{0}\u{0}",
       #"{"version":1,"pipeline":"opps","org":"x","saved_at_ms":1,"topics":[],"sinks":{}}"#,
       #"{"version":1,"pipeline":"opps","org":7,"saved_at_ms":1,"topics":{},"sinks":{}}"#,
     ])

@@ -42,19 +42,19 @@ struct SegmentLedgerTests {
       ledger.flush { _ in false } == [.flush(id), .synchronizeData(id), .synchronizeDirectory("d")])
     let record = LedgerExplorer.record(part: "d/.a.part", name: "d/a", content: [7])
     ledger.flushed(id, record)
-    #expect(ledger.records == [record])
+    #expect(ledger.unfinished == [record])
     #expect(ledger.commit() == [])
     #expect(ledger.flush { _ in false } == [])
     var closing = record
     closing.isClosing = true
     #expect(ledger.flush { _ in true } == [.release(id)])
-    #expect(ledger.records == [closing])
+    #expect(ledger.unfinished == [closing])
     #expect(
       ledger.commit() == [
         .endFrame(closing), .rename(closing), .synchronizeFinished("d"),
         .appendToManifest(closing),
       ])
-    #expect(ledger.records == [])
+    #expect(ledger.unfinished == [])
     #expect(ledger.commit() == [])
   }
 
@@ -65,8 +65,8 @@ struct SegmentLedgerTests {
     #expect(ledger.seal(id) == [.flush(id), .synchronizeData(id), .release(id)])
     ledger.flushed(id, LedgerExplorer.record(part: "d/.a.part", name: "d/a", content: [7]))
     #expect(ledger.commit() == [])
-    #expect(ledger.records.map(\.isClosing) == [false])
+    #expect(ledger.unfinished.map(\.isClosing) == [false])
     #expect(ledger.flush { _ in false } == [.synchronizeDirectory("d")])
-    #expect(ledger.records.map(\.isClosing) == [true])
+    #expect(ledger.unfinished.map(\.isClosing) == [true])
   }
 }

@@ -12,11 +12,6 @@ extension JSONValue {
     case folded
   }
 
-  /// Appends the value as JSON text. Numbers go out as they were written.
-  package func write(to buffer: inout ByteBuffer, format: Format = .compact) {
-    self.write(to: &buffer, format: format, level: 0)
-  }
-
   /// The value as JSON text.
   public func text(_ format: Format = .compact) -> String {
     var buffer = ByteBuffer(capacity: 512)
@@ -24,7 +19,12 @@ extension JSONValue {
     return String(decoding: buffer.bytes, as: UTF8.self)
   }
 
-  private func write(to buffer: inout ByteBuffer, format: Format, level: Int) {
+  /// Appends the value as JSON text. Numbers go out as they were written.
+  ///
+  /// - Parameter level: how far lines after the first are indented.
+  package func write(
+    to buffer: inout ByteBuffer, format: Format = .compact, level: Int = 0
+  ) {
     if format == .folded, 2 * level + self.text(.spaced).utf8.count < 96 {
       return self.write(to: &buffer, format: .spaced, level: level)
     }

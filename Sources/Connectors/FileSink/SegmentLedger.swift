@@ -1,4 +1,5 @@
 internal import DurableFiles
+internal import JSON
 internal import Pipeline
 
 /// The commit protocol of files in progress, as a value that turns events into steps.
@@ -49,7 +50,9 @@ struct SegmentLedger {
     /// The file has bytes that the record does not cover.
     var isDirty = true
     /// nil before the first flush.
-    var record: SegmentRecord?
+    var record: SegmentRecord? { didSet { self.json = self.record?.json } }
+    /// That of the record, made once.
+    private(set) var json: JSONValue?
   }
 
   /// In the order in which they were opened.
@@ -59,12 +62,12 @@ struct SegmentLedger {
   private var dirtyDirectories: [String] = []
 
   /// The records for the checkpoint. They are durable once the steps of `flush` are done.
-  var records: [SegmentRecord] {
+  var states: [JSONValue] {
     self.entries.map { entry in
-      guard let record = entry.record else {
+      guard let json = entry.json else {
         preconditionFailure("the state was asked for before the steps of flush were performed")
       }
-      return record
+      return json
     }
   }
 

@@ -214,7 +214,7 @@ final class SegmentStore {
     self.pendingByteCount = 0
     var members = [
       JSONMember("directory", .string(self.directory)),
-      JSONMember("files", .array(self.ledger.records.map(\.json))),
+      JSONMember("files", .array(self.ledger.states)),
     ]
     if let lastFinished {
       members.append(JSONMember(OutputCheck.lastFinishedKey, .string(lastFinished)))

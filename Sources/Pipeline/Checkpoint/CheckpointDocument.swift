@@ -5,8 +5,9 @@ package import Pipeline
 /// Everything that a run needs to resume where the last one ended: the content of a checkpoint
 /// file.
 package struct CheckpointDocument: Sendable, Equatable {
-  /// The version of the format that is written.
-  package static let version: Int64 = 1
+  /// The version of the format that is written. Positions of version 1 have the IDs of recent events
+  /// and not their hashes.
+  package static let version: Int64 = 2
 
   /// Name of the pipeline.
   package var pipeline: String
@@ -107,9 +108,11 @@ extension CheckpointDocument {
       return Dictionary(members.map { ($0.name, $0.value) }) { first, _ in first }
     }
     let version = try integer("version")
-    guard version == Self.version else {
+    guard (1...Self.version).contains(version) else {
       throw CheckpointError(
-        .damaged, "its version is \(version), but this program reads version \(Self.version)")
+        .damaged,
+        "its version is \(version), but this program reads versions up to \(Self.version); use "
+          + "the newer program that wrote it")
     }
     self.init(
       pipeline: try text("pipeline"), org: try text("org"),

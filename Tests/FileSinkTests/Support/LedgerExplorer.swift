@@ -104,7 +104,7 @@ struct LedgerExplorer {
     }
     disk.checkpoint = LedgerDisk.Checkpoint(
       position: run.position,
-      files: run.ledger.records.map {
+      files: run.ledger.unfinished.map {
         LedgerDisk.Stored(
           part: $0.part, name: $0.name, byteCount: $0.byteCount, sha256: $0.sha256,
           isClosing: $0.isClosing)

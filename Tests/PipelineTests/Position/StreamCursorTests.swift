@@ -72,6 +72,84 @@ import Testing
     #expect(resumed.response([201, 200]) == [.new, .new])
   }
 
+  @Test("A position of an earlier version, with both IDs of recent events, resumes exactly")
+  func earlierForm() throws {
+    // As version 1 stored 130 events of a topic, of which it kept the last 128.
+    let recent = (3...130).map { number -> JSONValue in
+      [.string(id(number).hex), .string("event-\(number)")]
+    }
+    let last = id(130).hex
+    let stored: JSONValue = [
+      "epoch": 2, "next_ordinal": 130, "resume": .string(last),
+      "last_event": ["replay_id": .string(last), "event_id": "event-130"],
+      "recent": .array(recent), "confirmed_at_ms": 1, "holes": 1,
+    ]
+    let position = try TopicPosition(json: stored, topic: "/t")
+    #expect(try TopicPosition(json: position.json, topic: "/t") == position)
+    #expect(position.json["recent"]?.string?.utf8.count == 1368)
+    for first in [3, 77, 130] {
+      var resumed = Stream(isChannel: false, stored: position)
+      #expect(resumed.position.reopen() == .after(id(130)))
+      let repeated = Array(first...130)
+      #expect(resumed.response(repeated).allSatisfy { $0 == .repeated })
+      #expect(resumed.response([131]) == [.new])
+      #expect(resumed.position.ordinal == 131 && resumed.position.epoch == 2)
+    }
+    // What a cursor of this version stores after the same events is the same.
+    var stream = Stream(isChannel: false)
+    _ = stream.response(Array(1...130))
+    #expect(stream.position.stored.recent == position.recent)
+    // Forgotten events are new.
+    var resumed = Stream(isChannel: false, stored: position)
+    _ = resumed.position.reopen()
+    #expect(resumed.response([2]) == [.new])
+  }
+
+  @Test("Recent events that are not hashes of eight bytes are refused")
+  func damagedRecent() throws {
+    for text in ["AAAA", "!", "AAAAAAAAAAA"] {
+      let json: JSONValue = [
+        "epoch": 1, "next_ordinal": 1, "resume": "0a", "recent": .string(text),
+      ]
+      #expect(throws: TopicPositionError.self) { try TopicPosition(json: json, topic: "/t") }
+    }
+  }
+
+  @Test("Recent events are recognized by both IDs, and by where one ends and the other begins")
+  func recentHashes() {
+    var recent = RecentEvents()
+    func withIDs<Result>(
+      _ replayID: String, _ eventID: String,
+      _ body: (UnsafeBufferPointer<UInt8>, UnsafeBufferPointer<UInt8>) -> Result
+    ) -> Result {
+      Array(replayID.utf8).withUnsafeBufferPointer { replayID in
+        Array(eventID.utf8).withUnsafeBufferPointer { body(replayID, $0) }
+      }
+    }
+    withIDs("12345678ab", "event") { recent.append(replayID: $0, eventID: $1) }
+    let isKnown = { (replayID: String, eventID: String) -> Bool in
+      withIDs(replayID, eventID) { recent.contains(replayID: $0, eventID: $1) }
+    }
+    #expect(isKnown("12345678ab", "event"))
+    #expect(!isKnown("12345678abe", "vent") && !isKnown("12345678a", "bevent"))
+    #expect(!isKnown("12345678ab", "event\0") && !isKnown("12345678ac", "event"))
+    #expect(!isKnown("", ""))
+  }
+
+  @Test("SipHash gives the results of its authors' test vectors")
+  func sipHash() {
+    // vectors_sip64 of the reference implementation, for 0, 8, 16 and 24 bytes 00 01 02 …
+    let words: [UInt64] = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908, 0x1716_1514_1312_1110]
+    let results: [UInt64] = [
+      0x726f_db47_dd0e_0e31, 0x93f5_f579_9a93_2462, 0x3f2a_cc7f_57c2_9bdb, 0xb8ad_50c6_f649_af94,
+    ]
+    for (count, result) in results.enumerated() {
+      var hash = SipHash()
+      for word in words[..<count] { hash.add(word) }
+      #expect(hash.finish() == result)
+    }
+  }
+
   @Test("A new epoch starts without a position and counts from zero")
   func newEpoch() {
     var stream = Stream(isChannel: false)
@@ -128,7 +206,9 @@ private func id(_ number: Int) -> ReplayID {
 private struct Stream {
   var position: StreamCursor
 
-  init(isChannel: Bool) { self.position = StreamCursor(isChannel: isChannel) }
+  init(isChannel: Bool, stored: TopicPosition? = nil) {
+    self.position = StreamCursor(isChannel: isChannel, stored: stored)
+  }
 
   /// Takes events with these replay IDs; the event ID follows from it.
   mutating func response(

@@ -111,13 +111,7 @@ package struct StreamCursor: Sendable {
     self.holes = stored?.holes ?? 0
     self.start = stored?.start
     self.first = stored?.first
-    for entry in stored?.recent ?? [] {
-      entry.replayID.withUnsafeBufferPointer { replayID in
-        entry.eventID.withUnsafeBufferPointer { eventID in
-          self.recent.append(replayID: replayID, eventID: eventID)
-        }
-      }
-    }
+    if let recent = stored?.recent { self.recent = recent }
   }
 
   /// Call this before the stream is opened. Returns the point to start from, or nil if there is
@@ -298,8 +292,7 @@ package struct StreamCursor: Sendable {
     TopicPosition(
       epoch: self.epoch, nextOrdinal: self.ordinal, resume: self.resume,
       lastEvent: self.lastEvent, openGroup: self.open.group,
-      recent: self.recent.entries.map { .init(replayID: $0.replayID, eventID: $0.eventID) },
-      confirmedAt: self.confirmedAt,
+      recent: self.recent, confirmedAt: self.confirmedAt,
       completeThrough: self.completeThrough, newestCommit: self.newestCommit, holes: self.holes,
       start: self.resume == nil ? self.start : nil, first: self.first)
   }

@@ -13,11 +13,6 @@ package struct TopicPosition: Sendable, Equatable {
     }
   }
 
-  package struct RecentEvent: Sendable, Equatable {
-    package var replayID: [UInt8]
-    package var eventID: [UInt8]
-  }
-
   /// Counts, from 1, the stream starts that did not continue our own position.
   package var epoch: Int
   /// The next event's place in the epoch.
@@ -26,7 +21,7 @@ package struct TopicPosition: Sendable, Equatable {
   package var resume: ReplayID?
   package var lastEvent: LastEvent?
   package var openGroup: StreamCursor.Group?
-  package var recent: [RecentEvent]
+  package var recent = RecentEvents()
   /// Milliseconds since 1970 of the last event or keepalive of a running stream.
   package var confirmedAt: Int64?
   /// Every change committed before this time has been taken; milliseconds since 1970, nil if
@@ -71,7 +66,7 @@ extension TopicPosition {
     beginningEpoch epoch: Int, after resume: ReplayID? = nil, start: Start? = nil, holes: Int = 0
   ) {
     self.init(
-      epoch: epoch, nextOrdinal: 0, resume: resume, recent: [], holes: holes, start: start)
+      epoch: epoch, nextOrdinal: 0, resume: resume, holes: holes, start: start)
   }
 
   /// A position restored from files, which hold everything before `nextOrdinal`.
@@ -87,8 +82,7 @@ extension TopicPosition {
     self.init(
       epoch: epoch, nextOrdinal: nextOrdinal, resume: resume, lastEvent: lastEvent,
       openGroup: group.isEmpty
-        ? nil : StreamCursor.Group(replayID: lastEvent.replayID.bytes, rows: group),
-      recent: [])
+        ? nil : StreamCursor.Group(replayID: lastEvent.replayID.bytes, rows: group))
   }
 }
 
@@ -119,13 +113,7 @@ extension TopicPosition {
           "open_group",
           ["replay_id": .string(ReplayID(group.replayID).hex), "durable": .array(rows)]))
     }
-    members.append(
-      JSONMember(
-        "recent",
-        .array(
-          self.recent.map { event -> JSONValue in
-            [.string(ReplayID(event.replayID).hex), .string(event.eventID.text)]
-          })))
+    members.append(JSONMember("recent", .string(self.recent.text)))
     if let confirmed = self.confirmedAt {
       members.append(JSONMember("confirmed_at_ms", .integer(confirmed)))
     }
@@ -188,13 +176,23 @@ extension TopicPosition {
     }
     // If events were taken in this epoch, there is a closed ID or an open group.
     if self.nextOrdinal > 0, self.resume == nil, self.openGroup == nil { throw wrong("resume") }
-    guard let recent = (json["recent"] ?? []).array else { throw wrong("recent") }
-    self.recent = try recent.map { pair in
-      guard let pair = pair.array, pair.count == 2, let event = pair[1].string else {
-        throw wrong("recent")
+    if let text = json["recent"]?.string {
+      guard let recent = RecentEvents(text: text) else { throw wrong("recent") }
+      self.recent = recent
+    } else {
+      // Earlier versions stored both IDs.
+      guard let events = (json["recent"] ?? []).array else { throw wrong("recent") }
+      for pair in events {
+        guard let pair = pair.array, pair.count == 2, let event = pair[1].string else {
+          throw wrong("recent")
+        }
+        let eventID = Array(event.utf8)
+        try replayID(pair[0], "recent").bytes.withUnsafeBufferPointer { replayID in
+          eventID.withUnsafeBufferPointer {
+            self.recent.append(replayID: replayID, eventID: $0)
+          }
+        }
       }
-      return RecentEvent(
-        replayID: try replayID(pair[0], "recent").bytes, eventID: Array(event.utf8))
     }
     // Times outside the calendar prove nothing; in an older checkpoint they may come from an event.
     self.confirmedAt = json["confirmed_at_ms"]?.calendarTime
