@@ -230,6 +230,41 @@ extension SampleTables {
     #expect(try tables.rows(count + tables.current.qualifiedName) == ["1000|1000"])
   }
 
+  @Test("The records of dead letters are rebuilt without a scan of the complete history")
+  func rebuildsByIndex() async throws {
+    let tables = try await SampleTables()
+    let loader = tables.loader()
+    let events = (0..<4000).map {
+      SampleEvent(
+        change: .create, recordID: "00x\($0)", ordinal: Int64($0), time: 100,
+        values: ["name": .text("a")])
+    }
+    try load(events[...], into: tables, loader)
+    try tables.connection.execute("ANALYZE \(tables.history.qualifiedName)")
+    let letters = events.prefix(200).map {
+      ResyncTable.Entry(
+        .deadLetter, recordID: $0.recordID, eventID: "later-\($0.ordinal)",
+        commitTimestamp: 101_000, epoch: 1, ordinal: 4000 + $0.ordinal)
+    }
+    let scans = """
+      SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables \
+      WHERE relid = '\(tables.history.qualifiedName)'::regclass
+      """
+    try tables.connection.begin()
+    // The view may also count what the connection did before.
+    let before = try tables.connection.query(scans)
+    try loader.noteDeadLetters(letters, over: tables.connection)
+    let after = try tables.connection.query(scans)
+    // What the transaction executes from here on is planned as usual.
+    let setting = try tables.rows("SHOW enable_seqscan")
+    try tables.connection.execute("COMMIT")
+    #expect(after.number(0, 0) == before.number(0, 0))
+    #expect(try #require(after.number(0, 1)) > #require(before.number(0, 1)))
+    #expect(setting == ["on"])
+    let stale = "SELECT count(*) FROM \(tables.current.qualifiedName) WHERE _stale"
+    #expect(try tables.rows(stale) == ["200"])
+  }
+
   @Test("Gap, overflow and wildcard events are noted once, however often they are read")
   func resyncEntries() async throws {
     let tables = try await SampleTables()

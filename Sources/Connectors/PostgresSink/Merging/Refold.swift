@@ -29,6 +29,11 @@ package final class Refold {
   private static let fetchBytes = 8 << 20
   private var fetchCount = 64
 
+  /// For a few hundred records, the planner would often scan a history of some hundred thousand
+  /// rows completely, in every commit with a dead letter.
+  private static let indexPlans = "SET LOCAL enable_seqscan = off"
+  private static let usualPlans = "SET LOCAL enable_seqscan TO DEFAULT"
+
   /// - Parameter visibilityWait: milliseconds; see `ReadMerge`.
   package init(
     history: TableDefinition, current: TableDefinition,
@@ -51,7 +56,7 @@ package final class Refold {
     records: [String], over connection: PostgresConnection
   ) throws -> Counts {
     guard !records.isEmpty else { return Counts() }
-    try connection.execute(DeltaTable.planSettings)
+    try connection.execute("\(DeltaTable.planSettings); \(Self.indexPlans)")
     try self.reader.readNames(over: connection)
     try connection.query(
       "DECLARE _etl_refold NO SCROLL CURSOR FOR \(self.reader.selectStatement)",
@@ -82,7 +87,7 @@ package final class Refold {
       self.fold.detachLast(self.buffer)
     }
     self.fold.removeAll()
-    try connection.execute("CLOSE _etl_refold")
+    try connection.execute("CLOSE _etl_refold; \(Self.usualPlans)")
     if !isFirst { counts.changed = try self.current.applyRebuilt(over: connection) }
     return counts
   }
