@@ -13,7 +13,7 @@ import Testing
 
   /// One frame, as runs write it.
   static func frame(_ text: String) throws -> [UInt8] {
-    var compressor = ZstdCompressor(level: 1, window: .small)
+    var compressor = ZstdCompressor(level: 1, window: .medium)
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ZstdCompressor.outputByteCount, alignment: 16)
     defer { buffer.deallocate() }

@@ -4,7 +4,7 @@ internal import Glibc
 /// Writes entries, each a key and a value, to a scratch file, compressed.
 final class EntryWriter {
   private let file: ScratchFile
-  private var compressor = ZstdCompressor(level: 1, window: .small)
+  private var compressor = ZstdCompressor(level: 1, window: .medium)
   private var pending: [UInt8] = []
   private var count = 0
   private let output = UnsafeMutableRawBufferPointer.allocate(

@@ -223,6 +223,7 @@ extension PipelineRunner {
       replayID: replayID, eventID: eventID, transactionKey: batch.bytes(event.transactionKey),
       commitTime: event.commitTimestamp)
     self.topics[topic].takenCount += 1
+    self.takenCount += 1
     self.statistics.topics[topic].took(
       event, replayID: replayID, entity: batch.layout.entity,
       latestCommit: self.current.latestCommit)
@@ -265,6 +266,7 @@ extension PipelineRunner {
       epoch: epoch, ordinal: ordinal)
     self.commits.add(letter, for: recipients)
     self.topics[topic].takenCount += 1
+    self.takenCount += 1
     self.commits.policy.took(events: 1, at: receivedAt)
     if recipients.contains(self.commits.keeper) { self.countDeadLetter(topic: topic) }
   }

@@ -29,7 +29,7 @@ package final class PipelineRunner<S: Source> {
   @exclusivity(unchecked) var topics: [TopicRun]
   @exclusivity(unchecked) var commits: CommitCycle
   @exclusivity(unchecked) package internal(set) var statistics: RunStatistics
-  /// Called after every signal and at least once a second.
+  /// Called at least once a second, more often while signals arrive, and at the end.
   package var onProgress: ((RunStatistics) -> Void)?
   /// Receives each problem that is retried.
   package var onRetry: ((_ topic: String, SourceFailure, _ delay: Duration) -> Void)?
@@ -42,6 +42,9 @@ package final class PipelineRunner<S: Source> {
   let reader: (any RecordReader)?
   var reads: ReadCycle
   private var began: Instant
+  private var publishedAt: Instant?
+  /// Events of all topics that were written, committed or not.
+  @exclusivity(unchecked) var takenCount = 0
   private(set) var end = RunEnd()
   @exclusivity(unchecked) var batch = BatchInHand()
   /// Filled only where a store or a stage may refuse an event.
@@ -136,6 +139,7 @@ package final class PipelineRunner<S: Source> {
       self.publishProgress()
     }
     try await self.settle(isLast: true)
+    self.publishedAt = nil
     self.publishProgress()
     return self.end.outcome ?? .caughtUp
   }
@@ -305,8 +309,12 @@ package final class PipelineRunner<S: Source> {
       deadline = min(deadline, self.began + length)
     }
     if case .caughtUp = self.configuration.until {
-      for topic in self.topics where topic.caughtUp.rule == nil && !topic.hasEnded {
-        if let quiet = topic.caughtUp.quietDeadline { deadline = min(deadline, quiet) }
+      // By index, because a copy of each topic would cost more than the rest of a step.
+      for topic in self.topics.indices
+      where self.topics[topic].caughtUp.rule == nil && !self.topics[topic].hasEnded {
+        if let quiet = self.topics[topic].caughtUp.quietDeadline {
+          deadline = min(deadline, quiet)
+        }
       }
     }
     return deadline
@@ -345,16 +353,14 @@ package final class PipelineRunner<S: Source> {
     return now - (self.statistics.reads.progressedAt ?? self.began) < .seconds(3600)
   }
 
-  var takenCount: Int { self.topics.reduce(0) { $0 + $1.takenCount } }
-
   /// Silence alone does not prove that a position is still valid. A position that has not been
   /// confirmed recently is renewed by waiting for a keepalive, and a topic without a position needs
   /// one.
   private func caughtUpOutcome(now: Instant) -> RunOutcome? {
     var withoutPosition = false
     for topic in self.topics.indices where self.topics[topic].state == .running {
+      guard let rule = self.topics[topic].caughtUp.rule else { return nil }
       let run = self.topics[topic]
-      guard let rule = run.caughtUp.rule else { return nil }
       if self.statistics.topics[topic].caughtUpBy == nil {
         self.statistics.topics[topic].caughtUpBy = rule.rawValue
         self.onNote?(.caughtUp(topic: run.topic.name, rule: rule.rawValue))
@@ -395,11 +401,14 @@ package final class PipelineRunner<S: Source> {
     return age >= self.configuration.renewAfter || age <= .zero - self.configuration.renewAfter
   }
 
+  /// Tells of the progress, but not after each of hundreds of responses a second.
   func publishProgress() {
+    let now = self.now
+    if let publishedAt, now - publishedAt < .milliseconds(50) { return }
+    self.publishedAt = now
     for topic in self.topics.indices {
-      let cursors = self.topics[topic].cursors
-      self.statistics.topics[topic].epoch = cursors.epoch
-      self.statistics.topics[topic].resume = cursors.resume
+      self.statistics.topics[topic].epoch = self.topics[topic].cursors.epoch
+      self.statistics.topics[topic].resume = self.topics[topic].cursors.resume
     }
     self.onProgress?(self.statistics)
   }
