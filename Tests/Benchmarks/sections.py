@@ -1,0 +1,113 @@
+"""The sections of scripts/bench, each of which measures one thing and prints a table."""
+
+import datetime
+import os
+import platform
+import shutil
+import subprocess
+import sys
+
+import corpus  # and where the modules of proofs are
+import contestants
+import harness
+import machine
+import report
+
+
+class Bench:
+    def __init__(self, arguments, names):
+        self.arguments = arguments
+        self.quick = arguments.quick
+        self.names = arguments.section or (["files"] if self.quick else names)
+        self.tools = os.path.abspath(arguments.tools)
+        self.programs = os.path.abspath(arguments.programs)
+        self.against = arguments.against and os.path.abspath(arguments.against)
+        self.work = self.tools + "/work"
+        self.rounds = arguments.rounds or (3 if self.quick else 5)
+        self.events = arguments.events or (50_000 if self.quick else 500_000)
+        self.most_others = arguments.most_others / 100
+        attempts = arguments.attempts or (1 if self.quick else 5)
+        self.machine = machine.Machine(self.most_others, attempts, 0 if attempts == 1 else 60)
+        self.result = {"machine": self.describe(), "sections": {}}
+        shutil.rmtree(self.work, ignore_errors=True)
+        os.makedirs(self.work)
+
+    def describe(self):
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+        versions = {
+            name: subprocess.run([directory + "/pubsub-etl", "--version"], check=True, capture_output=True, text=True)
+            .stdout.strip()
+            for name, directory in (("programs", self.programs), ("against", self.against)) if directory}
+        return {
+            "cores": os.cpu_count(), "processor": names[0] if names else platform.machine(), "kernel": platform.release(),
+            "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), **versions}
+
+    def turns(self, contestants, events, servers):
+        """The figures of contestants that take turns."""
+        counts = {each.name: [each.events(events), each.events(4 * events)] for each in contestants}
+        pairs = {each.name: [] for each in contestants}
+        for turn in range(self.rounds):
+            for each in contestants:
+                self.progress("%s, round %d of %d" % (each.name, turn + 1, self.rounds))
+                pairs[each.name].append([
+                    self.machine.measure(lambda: each.sample(self.work, count, servers)) for count in counts[each.name]])
+        self.progress("")
+        return {name: report.row(pairs[name], counts[name]) for name in pairs}
+
+    def files(self, shape="opportunity", events=None):
+        import contestants
+        import corpus
+        recorded = corpus.Corpus(self.programs, self.work, shape)
+        with contestants.Service(self.tools, self.work, recorded) as service:
+            ours = contestants.PubSubETL("pubsub-etl", self.programs, service, recorded)
+            taking_part = [
+                ours,
+                contestants.PubSubETL("pubsub-etl, content", self.programs, service, recorded, is_content=True),
+                contestants.Bound("C++, content", self.tools, service, recorded, is_content=True),
+                contestants.Bound("C++, promise", self.tools, service, recorded),
+                contestants.Python("Python", service, recorded),
+                contestants.Zstd("zstd -1", self.work, ours),
+            ]
+            if self.against:
+                taking_part.insert(1, contestants.PubSubETL("pubsub-etl, other version", self.against, service, recorded))
+            rows = self.turns(taking_part, events or self.events, [service.process.pid])
+        pairs = {
+            "default line / C++ that neither hashes nor syncs": ("pubsub-etl", "C++, content"),
+            "same content": ("pubsub-etl, content", "C++, content"),
+            "same promise": ("pubsub-etl", "C++, promise"),
+            "beside Python": ("pubsub-etl", "Python"),
+            "this version / the other": ("pubsub-etl", "pubsub-etl, other version"),
+        }
+        ratios = {}
+        for name, (one, other) in pairs.items():
+            if other in rows:
+                rate = report.ratio(rows[other], rows[one], "wall")
+                ratios[name] = {"cpu": report.ratio(rows[one], rows[other], "cpu"), "rate": rate}
+        zstd = taking_part[-1]
+        size = zstd.written[max(zstd.written)] / rows[zstd.name]["largest_file"]
+        title = "%s events of %.0f bytes to files" % (shape, recorded.payload_bytes)
+        self.show(title, report.rows_table(rows, self.most_others))
+        print("\n" + report.ratios_table(ratios))
+        print("\ncompressed size / zstd -1 of the same lines: %.3f" % size)
+        return {"payload_bytes": recorded.payload_bytes, "rows": rows, "ratios": ratios, "size_of_zstd": size}
+
+    def shapes(self):
+        return {shape: self.files(shape, self.events // 4) for shape in ("account", "wide", "platform")}
+
+    def progress(self, text):
+        """One line, at a terminal."""
+        if sys.stderr.isatty():
+            print("\r\033[K" + text, end="", file=sys.stderr, flush=True)
+
+    def show(self, title, text):
+        print("\n== %s\n\n%s" % (title, text), flush=True)
+
+    def run(self):
+        path = os.path.abspath(self.arguments.json or self.tools + "/figures.json")
+        print(", ".join("%s %s" % each for each in self.result["machine"].items()))
+        for name in self.names:
+            self.result["sections"][name] = getattr(self, name)()
+            harness.write_json(path, self.result)
+        shutil.rmtree(self.work)
+        print("\nThe figures, with every sample, are in %s" % path)
