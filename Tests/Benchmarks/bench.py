@@ -11,6 +11,7 @@ import argparse
 SECTIONS = {
     "files": "opportunity events to compressed files, beside C++, Python and zstd",
     "shapes": "the same with accounts, an object of 400 fields, and platform events",
+    "tables": "loads of PostgreSQL, beside COPY and SQL written by hand; with refused events",
 }
 
 
@@ -20,16 +21,19 @@ def parse():
         prog="scripts/bench", description=__doc__, epilog="sections:\n" + sections,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a minute: small runs, section files alone")
-    parser.add_argument("--section", action="append", choices=SECTIONS, metavar="NAME", help="only this one; repeatable")
+    parser.add_argument(
+        "--section", action="append", choices=SECTIONS, metavar="NAME", help="only this one; repeatable")
     parser.add_argument("--programs", metavar="DIR", help="programs that exist already; default: a release build")
     parser.add_argument("--against", metavar="DIR", help="programs of another version, which take part in the turns")
     parser.add_argument("--rounds", type=int, metavar="N", help="default: 5, with --quick 3")
-    parser.add_argument("--events", type=int, metavar="N", help="events of short runs; default: 500000, with --quick 50000")
+    parser.add_argument(
+        "--events", type=int, metavar="N", help="events of short runs; default: 500000, with --quick 50000")
     parser.add_argument(
         "--most-others", type=float, default=10, metavar="PERCENT",
         help="CPU of other programs at which a run is repeated; default: 10")
     parser.add_argument(
-        "--attempts", type=int, metavar="N", help="how often a disturbed run is made at most; default: 5, with --quick 1")
+        "--attempts", type=int, metavar="N",
+        help="how often a disturbed run is made at most; default: 5, with --quick 1")
     parser.add_argument("--json", metavar="FILE", help="where the figures go; default: .build-bench/figures.json")
     parser.add_argument("--tools", required=True, help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -1,5 +1,6 @@
 """Recorded events of one shape: what the service of benchmarks sends again and again, and what it should become."""
 
+import io
 import json
 import os
 import random
@@ -9,6 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(HERE, "..", "Fixtures")
 sys.path[:0] = [os.path.join(FIXTURES, "end-to-end"), FIXTURES, os.path.join(FIXTURES, "simulator")]
 
+import fastavro
 import numpy
 
 import compare_truth
@@ -29,30 +31,35 @@ FIRST_REPLAY = 0x5A9001
 
 
 class Corpus:
-    """The events, their schema, and the lines that they become, in the files of a directory."""
+    """The events, their schema, and the lines that they become, in the files of a directory.
 
-    def __init__(self, programs, work, shape):
+    - options: of the simulator.
+    - refused: the share of updates that no database can store."""
+
+    def __init__(self, programs, work, shape, options=(), refused=0):
         self.shape, self.topic = shape, TOPICS[shape]
         self.events, self.schema = "%s/%s.events" % (work, shape), "%s/%s.schema.json" % (work, shape)
         payloads = []
         if shape == "wide":
             self.generate(payloads)
         else:
-            self.record(programs, work, payloads)
+            self.record(programs, work, payloads, options)
+        if refused:
+            self.spoil(payloads, refused)
         with open(self.events, "wb") as file:
             for payload in payloads:
                 file.write(len(payload).to_bytes(4, "little") + payload)
         self.payload_bytes = sum(map(len, payloads)) / EVENTS
         with open(self.schema, "w", encoding="utf-8") as file:
             file.write(self.schema_text)
-        schemas = "%s/%s.schemas.json" % (work, shape)
-        harness.write_json(schemas, {self.schema_id: self.schema_text})
-        self.expected = compare_truth.Expected(compare_truth.schemas(schemas))
+        self.schemas = "%s/%s.schemas.json" % (work, shape)
+        harness.write_json(self.schemas, {self.schema_id: self.schema_text})
+        self.expected = compare_truth.Expected(compare_truth.schemas(self.schemas))
 
-    def record(self, programs, work, payloads):
+    def record(self, programs, work, payloads, more):
         """From the simulator, which publishes events of one schema without gaps."""
         options = ["--data", "random", "--extremes", "0", "--seed", "1", "--topics", self.topic]
-        options += ["--gaps", "0", "--overflows", "0", "--wildcards", "0", "--subscribe-delay", "0"]
+        options += ["--gaps", "0", "--overflows", "0", "--wildcards", "0", "--subscribe-delay", "0", *more]
         with harness.Simulator(programs, work, *options) as simulator:
             simulator.post("schemas")
             simulator.publish(EVENTS, self.topic)
@@ -82,6 +89,24 @@ class Corpus:
             payloads.append(payload)
             line = {"topic": self.topic, "schema_id": schema.id, "kind": kind, "entity": header["entityName"]}
             self.truth.append({**line, "header": header, "fields": values})
+
+    def spoil(self, payloads, share):
+        """Gives some updates a date in the year 9,136,000, which no database can store."""
+        schema = fastavro.parse_schema(json.loads(self.schema_text))
+        updates = [index for index, event in enumerate(self.truth) if event["header"]["changeType"] == "UPDATE"]
+        for index in random.Random(1).sample(updates, round(share * EVENTS)):
+            record = fastavro.schemaless_reader(io.BytesIO(payloads[index]), schema)
+            record["CloseDate"] = self.truth[index]["fields"]["CloseDate"] = 2**58 // 86_400_000 * 86_400_000
+            out = io.BytesIO()
+            fastavro.schemaless_writer(out, schema, record)
+            payloads[index] = out.getvalue()
+
+    def write_truth(self, path, count):
+        """So many events of the service in the form of the simulator's truth file."""
+        with open(path, "w", encoding="utf-8") as file:
+            for index, (replay, event) in enumerate(zip(replay_ids(0, count), event_ids(0, count))):
+                line = {**self.truth[index % EVENTS], "replay_id": replay.decode(), "event_id": event.decode()}
+                file.write(json.dumps(line) + "\n")
 
     def lines(self, index):
         """The lines of an event, without its own IDs."""

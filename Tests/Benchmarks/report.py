@@ -72,13 +72,29 @@ def rows_table(rows, most_others):
     head = ["", "events/s", "CPU us/event", "server us", "raw B", "zstd B", "peak MiB", "switches", "others"]
     body = []
     for name, each in rows.items():
-        disturbed = " !" if each["others"] >= most_others else ""
         body.append([
             name, between(each["events_per_second"], digits=0), between(each["cpu_us"]),
             number(each["server_cpu_us"]["median"]), number(each["raw_bytes"], 0), number(each["compressed_bytes"], 1),
             number(each["peak_mib"], 0), number(each["switches_per_response"]["voluntary"], 1),
-            "%.0f %%%s" % (100 * each["others"], disturbed)])
+            others(each, most_others)])
     return table(head, body)
+
+
+def loads_table(rows, most_others):
+    """Rows are what `raw` counts."""
+    head = ["", "events/s", "rows/s", "CPU us/event", "server us", "peak MiB", "others"]
+    body = []
+    for name, each in rows.items():
+        rate = statistics.median(slope["raw"] / slope["wall"] for slope in each["slopes"])
+        body.append([
+            name, between(each["events_per_second"], digits=0), number(rate, 0), between(each["cpu_us"]),
+            between(each["server_cpu_us"]), number(each["peak_mib"], 0), others(each, most_others)])
+    return table(head, body)
+
+
+def others(row, most_others):
+    """The share of other programs, with a mark if it was too large."""
+    return "%.0f %%%s" % (100 * row["others"], " !" if row["others"] >= most_others else "")
 
 
 def ratios_table(ratios):

@@ -12,6 +12,7 @@ import contestants
 import harness
 import machine
 import report
+import tables
 
 
 class Bench:
@@ -40,7 +41,8 @@ class Bench:
             .stdout.strip()
             for name, directory in (("programs", self.programs), ("against", self.against)) if directory}
         return {
-            "cores": os.cpu_count(), "processor": names[0] if names else platform.machine(), "kernel": platform.release(),
+            "cores": os.cpu_count(), "processor": names[0] if names else platform.machine(),
+            "kernel": platform.release(),
             "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), **versions}
 
     def turns(self, contestants, events, servers):
@@ -51,7 +53,8 @@ class Bench:
             for each in contestants:
                 self.progress("%s, round %d of %d" % (each.name, turn + 1, self.rounds))
                 pairs[each.name].append([
-                    self.machine.measure(lambda: each.sample(self.work, count, servers)) for count in counts[each.name]])
+                    self.machine.measure(lambda: each.sample(self.work, count, servers))
+                    for count in counts[each.name]])
         self.progress("")
         return {name: report.row(pairs[name], counts[name]) for name in pairs}
 
@@ -70,7 +73,8 @@ class Bench:
                 contestants.Zstd("zstd -1", self.work, ours),
             ]
             if self.against:
-                taking_part.insert(1, contestants.PubSubETL("pubsub-etl, other version", self.against, service, recorded))
+                other = contestants.PubSubETL("pubsub-etl, other version", self.against, service, recorded)
+                taking_part.insert(1, other)
             rows = self.turns(taking_part, events or self.events, [service.process.pid])
         pairs = {
             "default line / C++ that neither hashes nor syncs": ("pubsub-etl", "C++, content"),
@@ -94,6 +98,38 @@ class Bench:
 
     def shapes(self):
         return {shape: self.files(shape, self.events // 4) for shape in ("account", "wide", "platform")}
+
+    def tables(self):
+        # Whole transactions, because COPY has these alone.
+        events = max(tables.TRANSACTION, self.events // 5 // tables.TRANSACTION * tables.TRANSACTION)
+        options = ["--diffs", "0", "--exotic", "0"]
+        rows = {}
+        for refused in (0, 0.02):
+            recorded = corpus.Corpus(self.programs, self.work, "opportunity", options, refused)
+            with contestants.Service(self.tools, self.work, recorded) as service, tables.cluster() as server:
+                def load(name, mode):
+                    return tables.Load(name, mode, self, service, recorded, server)
+
+                if refused:
+                    taking_part = [load("both, 2 % refused", "both")]
+                else:
+                    history, both = load("history", "history"), load("both", "both")
+                    taking_part = [
+                        history, tables.Copy("COPY into the history", history, server, self.work), both,
+                        tables.HandWritten("SQL for both", both, server, self.work)]
+                servers = [service.process.pid, tables.server_of(server)]
+                rows.update(self.turns(taking_part, events, servers))
+        pairs = {
+            "history / COPY of the same rows": ("history", "COPY into the history"),
+            "both / SQL written by hand": ("both", "SQL for both"),
+            "both with 2 % refused / without": ("both, 2 % refused", "both"),
+        }
+        ratios = {name: report.ratio(rows[other], rows[one], "wall") for name, (one, other) in pairs.items()}
+        self.show("Opportunity events to PostgreSQL, in transactions of %d" % tables.TRANSACTION,
+                  report.loads_table(rows, self.most_others))
+        print("\n" + report.table(
+            ["ratio", "events/s"], [[name, report.between(each)] for name, each in ratios.items()]))
+        return {"rows": rows, "ratios": ratios}
 
     def progress(self, text):
         """One line, at a terminal."""

@@ -5,7 +5,7 @@ Shares nothing with the exporter: schemas come from the service by GetSchema ove
 
     compare_postgres.py --truth FILE --url URL [--schema NAME] [--topic NAME ...] [--after REPLAY_ID]
         [--mode both|history|current] [--delete mark|remove] [--columns lower|snake|as_is]
-        [--tables CURRENT,HISTORY] [--schemas FILE] [--nested]
+        [--tables CURRENT,HISTORY] [--schemas FILE] [--nested] [--rebuilt]
 
 Reads PUBSUB_ENDPOINT and the login's variables (what `pubsub-simulator --env` writes). Exits 0 and
 prints one JSON line of counts when every row stands exactly once, as it should, where it should in
@@ -52,7 +52,7 @@ class Truth:
             entity: [name for name in map(self.name, model.NEVER_EMPTY) if name in table.columns]
             for entity, table in self.tables.items()
         }
-        self.fold = model.Fold(arguments.delete, required)
+        self.fold = model.Fold(arguments.delete, required, arguments.rebuilt)
         places = {}
         for offset, event in self.read():
             place = places[event["topic"]] = places.get(event["topic"], -1) + 1
@@ -460,6 +460,7 @@ def main():
     parser.add_argument("--tables", default="{entity},{entity}_history", help="templates: current,history")
     parser.add_argument("--schemas", help="instead of the service's: a JSON file of texts by ID")
     parser.add_argument("--doubles", action="store_true", help="tables of before numbers and percentages were numeric")
+    parser.add_argument("--rebuilt", action="store_true", help="records with dead letters were rebuilt")
     parser.add_argument("--nested", action="store_true", help="exported without the stage flatten")
     arguments = parser.parse_args()
     if arguments.doubles:

@@ -56,6 +56,8 @@ CURRENT = {
 }
 # Fields whose columns are numeric; in tables of earlier versions fewer are.
 decimal_kinds = ("Currency", "Percent", "Double")
+# Days since 1970: 24 November 4714 BC and the end of the year 5874897.
+LEAST_DATE, GREATEST_DATE = -2440588, 2145031948
 # The first version whose numeric has infinities.
 INFINITE_NUMERIC = 140000
 CHANGES = ("CREATE", "UPDATE", "DELETE", "UNDELETE")
@@ -170,6 +172,8 @@ def encode(value, kind):
         text = text.rstrip("0").rstrip(".") if "." in text else text
         return "0" if text == "-0" else text
     if kind == "date":
+        if not LEAST_DATE <= value // 86_400_000 <= GREATEST_DATE:
+            raise Rejected()
         return struct.pack(">i", value // 86_400_000 - DAYS).hex()
     if kind == "timestamp with time zone":
         return struct.pack(">q", value * 1000 - MICROSECONDS).hex()
@@ -223,10 +227,12 @@ class Record:
 class Fold:
     """The current rows of all tables, after the events given to `apply` in stream order.
 
-    - required: by entity, the columns of NEVER_EMPTY that its table has."""
+    - required: by entity, the columns of NEVER_EMPTY that its table has.
+    - rebuilt: rows of records with dead letters were made from the history, which knows nothing of these letters but
+      where they are."""
 
-    def __init__(self, delete, required):
-        self.delete, self.required = delete, required
+    def __init__(self, delete, required, rebuilt=False):
+        self.delete, self.required, self.rebuilt = delete, required, rebuilt
         self.patched = 0
         self.records = {}
         self.tombstones = {}
@@ -239,9 +245,11 @@ class Fold:
         header = event["header"]
         if header is None:
             return
+        is_unknown = is_rejected and self.rebuilt
         source = Source(
-            event["topic"], place, event["event_id"], event["replay_id"], header["changeType"],
-            header["commitTimestamp"], header["commitUser"],
+            event["topic"], place, event["event_id"], event["replay_id"],
+            None if is_unknown else header["changeType"], header["commitTimestamp"],
+            None if is_unknown else header["commitUser"],
         )
         kind = "dead_letter" if is_rejected else event["kind"]
         if kind == "change" and header["changeType"] not in CHANGES:
