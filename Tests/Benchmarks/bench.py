@@ -11,7 +11,12 @@ import argparse
 SECTIONS = {
     "files": "opportunity events to compressed files, beside C++, Python and zstd",
     "shapes": "the same with accounts, an object of 400 fields, and platform events",
+    "memory": "the most memory of short and long runs, the last longer than 40 seconds",
+    "topics": "200 topics beside one",
     "tables": "loads of PostgreSQL, beside COPY and SQL written by hand; with refused events",
+    "snapshot": "first copies of records into PostgreSQL, beside COPY",
+    "waits": "one topic at a round trip of 50 ms; one event on an idle topic; a run without events",
+    "allocations": "heap allocations per event and response",
 }
 
 

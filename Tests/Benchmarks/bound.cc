@@ -1,4 +1,4 @@
-// What hand-written C++ can do: gRPC over TLS, Avro to lines, zstd level 1, a file. It resumes nothing and repairs nothing.
+// What hand-written C++ can do: gRPC over TLS, Avro to lines, zstd level 1, a file. It neither resumes nor repairs.
 //
 //   bound TARGET CERTIFICATE TOPIC EVENTS SCHEMA.json DIRECTORY content|promise
 //

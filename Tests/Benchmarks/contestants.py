@@ -37,6 +37,12 @@ class Service:
         self.process.stdin.close()
         self.process.wait()
 
+    def limit(self, events):
+        """From now on, every topic has so many events."""
+        self.process.stdin.write(b"%d\n" % events)
+        self.process.stdin.flush()
+        self.process.stdout.readline()
+
     def pipeline(self, topics, events, output, state, port=None):
         """A pipeline that reads so many events of each topic."""
         document = harness.pipeline("bench", topics)
@@ -78,9 +84,13 @@ class Contestant:
         os.sync()
         sample = machine.run(command, servers)
         files = self.files(directory)
-        sample.compressed = sum(map(os.path.getsize, files))
-        sample.raw = self.check.run(files, events)
+        sample.compressed, sample.files = sum(map(os.path.getsize, files)), len(files)
+        sample.raw = self.verify(files, events)
         return sample
+
+    def verify(self, files, events):
+        """Compares the files with the truth; returns their uncompressed bytes."""
+        return self.check.run(files, events)
 
 
 class PubSubETL(Contestant):
@@ -101,6 +111,33 @@ class PubSubETL(Contestant):
 
     def files(self, directory):
         return super().files(directory + "/out")
+
+
+class ManyTopics(PubSubETL):
+    """Ours, with that many topics, all of which have the same events. `events` counts those of all topics."""
+
+    def __init__(self, name, programs, service, corpus, count):
+        super().__init__(name, programs, service, corpus)
+        self.topics = ["/data/T%03d__ChangeEvent" % number for number in range(count)]
+
+    def events(self, count):
+        return max(100, count // len(self.topics) // 100 * 100) * len(self.topics)
+
+    def command(self, directory, events):
+        each = events // len(self.topics)
+        self.service.limit(each)
+        document = self.service.pipeline(self.topics, each, directory + "/out", directory + "/state")
+        # The number of events that ends a run is that of all topics together, and ends each of them anywhere.
+        document["run"] = {"until": "caught_up", "quiet": "1s"}
+        harness.write_json(directory + "/pipeline.json", document)
+        return [self.programs + "/pubsub-etl", "run", directory + "/pipeline.json"]
+
+    def verify(self, files, events):
+        size = 0
+        for topic in self.topics:
+            own = [path for path in files if "-%s-" % topic.rsplit("/", 1)[1] in os.path.basename(path)]
+            size += self.check.run(own, events // len(self.topics), topic)
+        return size
 
 
 class Bound(Contestant):

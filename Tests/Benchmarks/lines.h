@@ -263,8 +263,8 @@ class Output {
     if (!std::isfinite(value)) fail("the bound does not know NaN and infinities");
     char *begin = at;
     // Whole numbers, which most are, need no search for the shortest form.
-    if (auto whole = int64_t(value); std::abs(value) < 1e15 && Number(whole) == value && (whole || !std::signbit(value))) {
-      integer(whole);
+    if (std::abs(value) < 1e15 && std::trunc(value) == value && (value != 0 || !std::signbit(value))) {
+      integer(int64_t(value));
       return raw(".0");
     }
     at = std::to_chars(at, at + 40, value).ptr;

@@ -65,6 +65,7 @@ class Sample:
     involuntary: int
     raw: int = 0
     compressed: int = 0
+    files: int = 0
 
 
 class Machine:

@@ -80,6 +80,11 @@ def rows_table(rows, most_others):
     return table(head, body)
 
 
+def of_long_runs(row, name):
+    """The median of all long runs, start and end included."""
+    return statistics.median(long[name] for _, long in row["samples"])
+
+
 def loads_table(rows, most_others):
     """Rows are what `raw` counts."""
     head = ["", "events/s", "rows/s", "CPU us/event", "server us", "peak MiB", "others"]

@@ -1,6 +1,8 @@
 """The sections of scripts/bench, each of which measures one thing and prints a table."""
 
+import dataclasses
 import datetime
+import json
 import os
 import platform
 import shutil
@@ -13,6 +15,7 @@ import harness
 import machine
 import report
 import tables
+import waits
 
 
 class Bench:
@@ -98,6 +101,83 @@ class Bench:
 
     def shapes(self):
         return {shape: self.files(shape, self.events // 4) for shape in ("account", "wide", "platform")}
+
+    def memory(self):
+        """One round: memory that grows does so in each."""
+        recorded = corpus.Corpus(self.programs, self.work, "opportunity")
+        found = {}
+        with contestants.Service(self.tools, self.work, recorded) as service:
+            ours = contestants.PubSubETL("pubsub-etl", self.programs, service, recorded)
+            for events in (self.events // 5, self.events * 2, self.events * 20):
+                self.progress("%d events" % events)
+                found[events] = ours.sample(self.work, events, [service.process.pid])
+        self.progress("")
+        self.show("Memory of one topic", report.table(
+            ["events", "peak MiB", "seconds", "events/s", "CPU us/event"],
+            [[report.number(events, 0), report.number(each.peak_mib, 0), report.number(each.wall),
+              report.number(events / each.wall, 0), report.number(each.cpu / events * 1e6)]
+             for events, each in found.items()]))
+        return {events: dataclasses.asdict(each) for events, each in found.items()}
+
+    def topics(self):
+        """The same number of events, of one topic and of 200."""
+        recorded = corpus.Corpus(self.programs, self.work, "opportunity")
+        with contestants.Service(self.tools, self.work, recorded) as service:
+            taking_part = [
+                contestants.ManyTopics("%d topics" % count, self.programs, service, recorded, count)
+                for count in (1, 200)]
+            rows = self.turns(taking_part, self.events * 3 // 10, [service.process.pid])
+        one, many = rows["1 topics"], rows["200 topics"]
+        ratio = report.ratio(many, one, "cpu")
+        head = ["", "events", "CPU us/event", "whole run", "events/s", "peak MiB", "files", "others"]
+        self.show("Topics", report.table(head, [
+            [name, report.number(each["events"][1], 0), report.between(each["cpu_us"]),
+             report.number(report.of_long_runs(each, "cpu") / each["events"][1] * 1e6),
+             report.between(each["events_per_second"], digits=0), report.number(each["peak_mib"], 0),
+             report.number(report.of_long_runs(each, "files"), 0), report.others(each, self.most_others)]
+            for name, each in rows.items()]))
+        print("\nCPU of 200 topics / of one: %s" % report.between(ratio))
+        return {"rows": rows, "cpu_ratio": ratio}
+
+    def waits(self):
+        """Rates and times that no processor bounds."""
+        found = waits.measure(self)
+        head = ["", "median", "min", "max"]
+        self.show("Waits", report.table(head, [
+            [name, *(report.number(values[each]) for each in ("median", "min", "max"))]
+            for name, values in found.items()]))
+        return found
+
+    def proof(self, script, *options):
+        """The JSON line of a proof that measures something itself."""
+        command = [sys.executable, "%s/%s" % (corpus.FIXTURES, script), "--programs", self.programs]
+        done = subprocess.run(
+            [*command, "--work", self.work + "/proof", *options], stdout=subprocess.PIPE, check=True)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def snapshot(self):
+        """First copies of records, each three rounds beside COPY of the finished table."""
+        records = 2 * self.events
+        found, rows = {}, []
+        for mode in ("current", "both"):
+            found[mode] = self.proof(
+                "end-to-end/snapshot_proof.py", "--measure", "--existing", str(records), "--mode", mode, "--topics",
+                corpus.TOPICS["opportunity"])["Opportunity"]
+            ours, copy = found[mode]["snapshot"], found[mode]["copy"]
+            rows.append([
+                mode, report.number(ours["rows_per_second"], 0), report.number(copy["rows_per_second"], 0),
+                report.number(ours["of_copy"]), report.number(ours["peak_mib"], 0)])
+        self.show("First copy of %d records" % records, report.table(
+            ["mode", "rows/s", "COPY rows/s", "ratio", "peak MiB"], rows))
+        return found
+
+    def allocations(self):
+        found = self.proof("allocations/allocation_proof.py")
+        self.show("Heap allocations", report.table(
+            ["topic", "per event", "per response"],
+            [[topic, report.number(each["per_event"]), report.number(each["per_response"])]
+             for topic, each in found.items()]))
+        return found
 
     def tables(self):
         # Whole transactions, because COPY has these alone.

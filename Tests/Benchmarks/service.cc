@@ -3,15 +3,17 @@
 //   service EVENTS SCHEMA.json SCHEMA_ID CERTIFICATE KEY
 //
 // EVENTS: for each event four bytes of size, little endian, and the payload. The service prints its port, and ends with
-// its standard input. Every topic has these events in turn, without end. The event at a position has the replay ID
+// its standard input. Every topic has these events in turn, without end, or as many as the last number on standard input
+// says. The event at a position has the replay ID
 // `first + position` and an event ID that is computed from the position, so that the harness knows both. A
 // subscription keeps to the credit, at most 100 events. Metadata is not looked at.
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <iostream>
 #include <mutex>
 #include <vector>
 
@@ -112,6 +114,7 @@ class Corpus {
 };
 
 const Corpus *corpus;
+std::atomic<uint64_t> limit = UINT64_MAX;
 
 class Call : public grpc::ServerGenericBidiReactor {
  public:
@@ -171,10 +174,12 @@ class Call : public grpc::ServerGenericBidiReactor {
   }
 
   void send() {
-    if (writing_ || finished_ || credit_ == 0) return;
-    response_ = corpus->response(position_, credit_, 0);
-    position_ += credit_;
-    credit_ = 0;
+    uint64_t end = limit;
+    if (writing_ || finished_ || credit_ == 0 || position_ >= end) return;
+    int count = int(std::min<uint64_t>(credit_, end - position_));
+    credit_ -= count;
+    response_ = corpus->response(position_, count, credit_);
+    position_ += count;
     writing_ = true;
     StartWrite(&response_);
   }
@@ -216,7 +221,10 @@ int main(int count, char **arguments) {
   auto server = builder.BuildAndStart();
   std::printf("%d\n", port);
   std::fflush(stdout);
-  for (char byte; read(0, &byte, 1) > 0;) {
+  for (std::string line; std::getline(std::cin, line);) {
+    limit = std::stoull(line);
+    std::printf("limited\n");
+    std::fflush(stdout);
   }
   std::_Exit(0);
 }
