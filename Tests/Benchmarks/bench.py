@@ -17,6 +17,7 @@ SECTIONS = {
     "snapshot": "first copies of records into PostgreSQL, beside COPY",
     "waits": "one topic at a round trip of 50 ms; one event on an idle topic; a run without events",
     "allocations": "heap allocations per event and response",
+    "counts": "context switches per response and peak memory, with limits",
 }
 
 
@@ -39,6 +40,7 @@ def parse():
     parser.add_argument(
         "--attempts", type=int, metavar="N",
         help="how often a disturbed run is made at most; default: 5, with --quick 1")
+    parser.add_argument("--limits", action="store_true", help="end with 1 if a count of section counts is too large")
     parser.add_argument("--json", metavar="FILE", help="where the figures go; default: .build-bench/figures.json")
     parser.add_argument("--tools", required=True, help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -1,0 +1,35 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Benchmarks") struct BenchTests {
+  private static let script =
+    URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().appending(path: "scripts/bench").path
+
+  /// Whether Debian's gRPC for C++ is installed, which the service and the bound are made of.
+  private static let hasGRPC: Bool = {
+    do {
+      try runProgram("pkg-config", "--exists", "grpc++", "protobuf")
+      return true
+    } catch { return false }
+  }()
+
+  @Test(
+    "scripts/bench compares every line with the truth, and no count is above its limit",
+    .enabled(if: ProofScript.programs != nil && hasGRPC))
+  func measures() throws {
+    let directory = try TemporaryDirectory()
+    let figures = directory.path + "/figures.json"
+    try runProgram(
+      [
+        Self.script, "--quick", "--rounds", "1", "--events", "20000", "--section", "files",
+        "--section", "counts", "--limits", "--programs", try #require(ProofScript.programs),
+        "--json", figures,
+      ])
+    let text = try String(contentsOf: URL(filePath: figures), encoding: .utf8)
+    for name in ["C++, content", "C++, promise", "Python", "zstd -1", "same promise"] {
+      #expect(text.contains("\"\(name)\""))
+    }
+  }
+}
