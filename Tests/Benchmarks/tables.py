@@ -195,7 +195,8 @@ INSERT INTO %(history)s (%(names)s) SELECT %(names)s FROM incoming;
 CREATE TEMPORARY TABLE ranked ON COMMIT DROP AS
 SELECT *, _changed_fields || _nulled_fields AS touched,
   row_number() OVER (PARTITION BY _record_id ORDER BY _ordinal) AS rank FROM incoming;
-ANALYZE ranked;
+CREATE INDEX ON ranked (rank);
+ANALYZE ranked (rank, _record_id);
 DO $$
 BEGIN
   FOR turn IN 1 .. (SELECT max(rank) FROM ranked) LOOP
