@@ -22,7 +22,7 @@ SECTIONS = {
 
 
 def parse():
-    sections = "\n".join("  %-10s %s" % each for each in SECTIONS.items())
+    sections = "\n".join("  %-12s %s" % each for each in SECTIONS.items())
     parser = argparse.ArgumentParser(
         prog="scripts/bench", description=__doc__, epilog="sections:\n" + sections,
         formatter_class=argparse.RawDescriptionHelpFormatter)
