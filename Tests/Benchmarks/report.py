@@ -51,9 +51,11 @@ def number(value, digits=None):
     return "{:,.{}f}".format(value, digits)
 
 
-def between(values, scale=1, digits=None):
-    shown = [number(values[name] * scale, digits) for name in ("median", "min", "max")]
-    return "%s (%s-%s)" % tuple(shown)
+def between(values, digits=None):
+    """Where a short run has taken longer than the long one, the slope says nothing."""
+    if values["min"] <= 0:
+        return "disturbed"
+    return "%s (%s-%s)" % tuple(number(values[name], digits) for name in ("median", "min", "max"))
 
 
 def table(head, rows):
