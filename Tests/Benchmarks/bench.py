@@ -40,7 +40,8 @@ def parse():
     parser.add_argument(
         "--attempts", type=int, metavar="N",
         help="how often a disturbed run is made at most; default: 5, with --quick 1")
-    parser.add_argument("--limits", action="store_true", help="end with 1 if a count of section counts is too large")
+    parser.add_argument(
+        "--limits", action="store_true", help="end with 1 if sections counts and memory find more than their limits")
     parser.add_argument("--json", metavar="FILE", help="where the figures go; default: .build-bench/figures.json")
     parser.add_argument("--tools", required=True, help=argparse.SUPPRESS)
     return parser.parse_args()

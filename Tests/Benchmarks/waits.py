@@ -58,7 +58,7 @@ def round_trip(bench):
     """A topic has at most 100 events on their way, so no client reads more than 100 in a round trip."""
     recorded = corpus.Corpus(bench.programs, bench.work, "opportunity")
     rates = []
-    counts = [max(1000, bench.events // 50 // 100 * 100) * factor for factor in (1, 4)]
+    counts = [max(3000, bench.events // 50 // 100 * 100) * factor for factor in (1, 4)]
     with contestants.Service(bench.tools, bench.work, recorded) as service, delayed(service.port) as (port, pid):
         near = service.port
         for turn in range(bench.rounds):

@@ -25,15 +25,23 @@ import Testing
   func measures() throws {
     let directory = try TemporaryDirectory()
     let figures = directory.path + "/figures.json"
-    try runProgram(
-      [
-        Self.script, "--quick", "--rounds", "1", "--events", "20000", "--section", "files",
-        "--section", "counts", "--limits", "--programs", try #require(ProofScript.programs),
-        "--json", figures,
-      ])
+    try self.bench(
+      "--quick", "--rounds", "1", "--events", "20000", "--section", "files", "--section", "counts",
+      "--json", figures)
     let text = try String(contentsOf: URL(filePath: figures), encoding: .utf8)
     for name in ["C++, content", "C++, promise", "Python", "zstd -1", "same promise"] {
       #expect(text.contains("\"\(name)\""))
     }
+  }
+
+  @Test(
+    "Memory stays below its limit through ten million events",
+    .enabled(
+      if: ProofScript.programs != nil && hasRelease && hasGRPC && ExplorationSize.isFull))
+  func keepsMemory() throws { try self.bench("--section", "memory") }
+
+  private func bench(_ options: String...) throws {
+    try runProgram(
+      [Self.script, "--limits", "--programs", try #require(ProofScript.programs)] + options)
   }
 }
