@@ -128,5 +128,7 @@ def run(command, servers=(), environment=None, seconds=3600, output=subprocess.D
     served, own = family_seconds(servers) - served, time.process_time() - own
     cpu = usage.ru_utime + usage.ru_stime
     return Sample(
-        wall=wall, cpu=cpu, server=served, others=max(0, busy - cpu - served - own) / wall / CORES,
+        wall=wall, cpu=cpu, server=served,
+        # Ticks are coarse beside the shortest runs.
+        others=min(1, max(0, busy - cpu - served - own) / wall / CORES),
         peak_mib=peak / 1024, voluntary=usage.ru_nvcsw, involuntary=usage.ru_nivcsw)
