@@ -30,7 +30,7 @@ struct StateSample {
       JSONMember("epoch", .integer(epoch)), JSONMember("next_ordinal", .integer(ordinal)),
       JSONMember("resume", .string(resume)),
       JSONMember("last_event", ["replay_id": .string(resume), "event_id": "e9"]),
-      JSONMember("recent", []), JSONMember("confirmed_at_ms", .integer(confirmedAt)),
+      JSONMember("recent", ""), JSONMember("confirmed_at_ms", .integer(confirmedAt)),
     ]
     if let completeThrough {
       members.append(JSONMember("complete_through_ms", .integer(completeThrough)))
