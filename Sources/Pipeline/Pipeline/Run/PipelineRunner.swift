@@ -401,7 +401,7 @@ package final class PipelineRunner<S: Source> {
     return age >= self.configuration.renewAfter || age <= .zero - self.configuration.renewAfter
   }
 
-  /// Tells of the progress, but not after each of hundreds of responses a second.
+  /// Publishes the progress, but not after each of hundreds of responses a second.
   func publishProgress() {
     let now = self.now
     if let publishedAt, now - publishedAt < .milliseconds(50) { return }
