@@ -65,8 +65,6 @@ class Bench:
         return {name: report.row(pairs[name], counts[name]) for name in pairs}
 
     def files(self, shape="opportunity", events=None):
-        import contestants
-        import corpus
         recorded = corpus.Corpus(self.programs, self.work, shape)
         with contestants.Service(self.tools, self.work, recorded) as service:
             ours = contestants.PubSubETL("pubsub-etl", self.programs, service, recorded)
