@@ -2,6 +2,7 @@
 ///
 /// The message never holds row values: of what the server says only the primary message is kept, and
 /// that only where it cannot quote a value (see `ServerReport`); its detail, hint and context are not.
+@usableFromInline
 package struct PostgresError: Error, Sendable, CustomStringConvertible {
   /// What the caller should do.
   package enum Disposition: String, Sendable {
@@ -65,6 +66,7 @@ package struct PostgresError: Error, Sendable, CustomStringConvertible {
     self.sqlState = sqlState
   }
 
+  @usableFromInline
   package var description: String { self.message }
 }
 
