@@ -8,7 +8,7 @@ import Testing
 @testable import FileSink
 
 @Suite("Formats of rows") struct RowFormatTests {
-  /// Writes the places of rows, one row a call.
+  /// Writes the rows, one a call, and where those of the call before began.
   private struct Places: RowFormat {
     final class Encoder: RowEncoder {
       let layout: RecordLayout
@@ -47,7 +47,7 @@ import Testing
     let lines = try Decompression.lines(of: disk.files[path] ?? [])
     #expect(
       lines.map { "\($0)" } == [
-        "events 2/0 0", "events 2/1 1", "events 2/1 2", "events 2/1 3", "events 2/2 4",
+        "events 2/0 0", "events 2/0 1", "events 2/0 2", "events 2/0 3", "events 2/0 4",
       ])
   }
 }

@@ -1,7 +1,6 @@
 /// Takes the rows of a binary `COPY … FROM STDIN` (PostgreSQL manual, COPY, "Binary Format") and
 /// sends them in chunks. Lent by `PostgresConnection.copyIn`, which sends header and trailer.
-@usableFromInline
-package struct CopyWriter: ~Copyable {
+@usableFromInline package struct CopyWriter: ~Copyable {
   @usableFromInline static let chunkByteCount = 64 * 1024
 
   private let connection: PostgresConnection

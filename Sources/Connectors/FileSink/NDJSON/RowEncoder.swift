@@ -19,10 +19,12 @@ package enum RowKind: Sendable {
 package protocol RowEncoder: AnyObject {
   var layout: RecordLayout { get }
 
-  /// Appends rows of one event, or of one record that was read.
+  /// Appends rows of one placed event, of one record that was read, or of consecutive events whose
+  /// place is not written.
   ///
   /// - Parameters:
   ///   - rows: of a batch whose layout is the encoder's; not empty.
+  ///   - origin: of the first row.
   ///   - limit: no row is begun once the output has so many bytes, except the first.
   /// - Returns: the end of the rows that were appended.
   func append(
