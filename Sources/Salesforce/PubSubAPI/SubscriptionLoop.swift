@@ -205,7 +205,10 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
     while !Task.isCancelled {
       let now = self.clock.now()
       if let ending = subscriber.tick(at: now) ?? self.check(at: now) { return ending }
-      await self.sleep(until: self.clock.nextLook(now, .milliseconds(self.isStopping ? 50 : 250)))
+      let isStopping = self.isStopping
+      await self.sleep(
+        until: self.clock.nextLook(now, .milliseconds(isStopping ? 50 : 250)),
+        knowsStop: isStopping)
     }
     return .closed
   }
@@ -350,15 +353,18 @@ package final class SubscriptionLoop<Transport: ClientTransport>: Sendable {
     }
   }
 
-  /// Sleeps until a time or a stop, or less if the stop has just come.
-  private func sleep(until deadline: ContinuousClock.Instant) async {
-    let wasStopping = self.isStopping
+  /// Sleeps until a time or a stop.
+  ///
+  /// - Parameter knowsStop: the caller has seen the stop and sleeps nevertheless.
+  private func sleep(
+    until deadline: ContinuousClock.Instant, knowsStop: Bool = false
+  ) async {
     let sleeper = Task { await self.clock.sleep(deadline) }
     let isStopping = self.state.withLock { state in
       state.sleepers.insert(sleeper)
       return state.stopAt != nil
     }
-    if isStopping != wasStopping { sleeper.cancel() }
+    if isStopping, !knowsStop { sleeper.cancel() }
     await withTaskCancellationHandler {
       await sleeper.value
     } onCancel: {

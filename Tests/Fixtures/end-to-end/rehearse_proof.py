@@ -116,7 +116,7 @@ def check_times(programs, work):
     with harness.Simulator(
         programs, directory, "--clock", "--events", "50", "--topics", TOPIC, "--keepalive-interval", "200",
     ) as simulator:
-        for hours, least, most in ((0, 16, 30), (3, 200, 330)):
+        for hours, least, most in ((0, 15, 30), (3, 200, 330)):
             if hours:
                 # Only the org moves on: the position of the run before has become old.
                 simulator.post("clock?advance=%dh" % hours)

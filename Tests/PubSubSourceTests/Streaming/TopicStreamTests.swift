@@ -404,6 +404,8 @@ import Testing
         }
       }
       #expect(await call.nextMessage() == nil)
+      // The service ends the call when its requests have ended.
+      call.end(.ok)
       patience.cancel()
       await patience.value
       for _ in 0..<5 { #expect(try await harness.response().events.count == 1) }

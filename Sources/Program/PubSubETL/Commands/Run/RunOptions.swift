@@ -88,7 +88,7 @@ struct RunLimits: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Stop after this many events (per topic, if there are several), in addition to run.until.",
+      "Stop after this many events of all topics together, in addition to run.until.",
       valueName: "count"))
   var maxEvents: Int?
 
