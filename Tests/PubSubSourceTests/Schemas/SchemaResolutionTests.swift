@@ -93,7 +93,7 @@ struct SchemaResolutionTests {
   ) async throws {
     let client = GRPCClient(transport: ScriptedTransport { await service.serve($0) })
     var options = PubSubSourceOptions(
-      retry: RetrySchedule(giveUpAfter: .milliseconds(200), minDelay: .milliseconds(100)))
+      retry: RetrySchedule(giveUpAfter: .seconds(2), minDelay: .seconds(1)))
     options.maxSchemaByteCount = maxSchemaByteCount
     options.schemaCache = cache
     options.beforeHandingOn = before
@@ -293,7 +293,7 @@ struct SchemaResolutionTests {
       }
       #expect(failure.description.contains("GetSchema S1"))
       #expect(failure.description.contains("overloaded"))
-      #expect((.milliseconds(80)...(.milliseconds(120))).contains(delay))
+      #expect((.milliseconds(800)...(.milliseconds(1200))).contains(delay))
       // The next comes when the time is over, and is the last.
       guard case .schemasFailed = try await self.signal(source),
         case .ended(0, let last) = try await self.signal(source)
