@@ -7,6 +7,7 @@ is compared with what was published.
 """
 
 import argparse
+import os
 
 SECTIONS = {
     "files": "opportunity events to compressed files, beside C++, Python and zstd",
@@ -44,7 +45,12 @@ def parse():
         "--limits", action="store_true", help="end with 1 if sections counts and memory find more than their limits")
     parser.add_argument("--json", metavar="FILE", help="where the figures go; default: .build-bench/figures.json")
     parser.add_argument("--tools", required=True, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    for name in ("programs", "against"):
+        directory = getattr(options, name)
+        if directory and not os.access(directory + "/pubsub-etl", os.X_OK):
+            parser.error("--%s: there is no program pubsub-etl in %s" % (name, directory))
+    return options
 
 
 if __name__ == "__main__":
