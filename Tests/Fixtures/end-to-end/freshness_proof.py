@@ -140,8 +140,8 @@ class Proof(harness.Exporter):
     def leave_out(self, stage, events):
         """What a sink does not get makes its copy stale until the records are read again."""
         harness.write_json(self.path, dict(self.document, stages=[stage]))
-        self.simulator.publish(events)
         for _ in range(2):
+            self.simulator.publish(events)
             self.call("run")
             self.expect("stale", ["Contact"], missing_ranges=1)
         harness.write_json(self.path, self.document)

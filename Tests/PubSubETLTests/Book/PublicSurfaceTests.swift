@@ -94,7 +94,7 @@ struct PublicSurfaceTests {
     }
   }
 
-  /// The compiler takes `@inlinable` on a member of a `package` type without a word and then calls
+  /// The compiler accepts `@inlinable` on a member of a `package` type without a warning. It then calls
   /// the member from other modules, and does not specialize it if it is generic.
   @Test("A type with members to be inlined is visible to inlined code")
   func inlinable() throws {

@@ -243,8 +243,10 @@ extension PostgresSink {
       try rows.loader.noteDeadLetters(entries, among: rows.sealed, over: self.connection)
     }
     for (entity, entry) in commit.content.leftOut {
-      try ResyncTable(entity: entity, schema: self.configuration.schema).noteDeadLetters(
-        [entry], over: self.connection)
+      let table = ResyncTable(entity: entity, schema: self.configuration.schema)
+      // One entry is enough, unless a pass that is under way will close it.
+      if !self.reads.isInPass(entity), try table.hasOpenWildcard(over: self.connection) { continue }
+      try table.noteDeadLetters([entry], over: self.connection)
     }
     for letter in commit.undecodable {
       let table = ResyncTable(

@@ -121,6 +121,15 @@ package struct ResyncTable {
       """, [self.entity])[0, 0] == "t"
   }
 
+  /// Whether an entry says that any record of the object may have changed.
+  func hasOpenWildcard(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    try connection.query(
+      """
+      SELECT EXISTS (SELECT FROM \(self.qualifiedName) WHERE entity = $1 \
+      AND kind = 'wildcard' AND done_at IS NULL)
+      """, [self.entity])[0, 0] == "t"
+  }
+
   /// Notes events that went to the dead letters, whatever their headers hold. The cause of the
   /// refusal (a key too long for an index, a character that the database's encoding lacks) may also
   /// refuse the note. The note then has fewer values, and an excerpt of such a value.
