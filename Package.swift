@@ -174,8 +174,8 @@ let package = Package(
     target(
       "FileSink", in: .connectors,
       [
-        "CZstd", "CSystem", "Clocks", "Bytes", "JSON", "Cryptography", "DurableFiles",
-        "Pipeline",
+        "CZstd", "CSystem", "Clocks", "Bytes", "JSON", "EventLoop", "Cryptography",
+        "DurableFiles", "Pipeline",
       ]),
     target(
       "PostgresSink", in: .connectors,
@@ -281,7 +281,8 @@ let package = Package(
     tests(
       "FileSink",
       [
-        "CZstd", "Bytes", "JSON", "Cryptography", "DurableFiles", "Pipeline", "Checkpoint",
+        "CZstd", "Bytes", "JSON", "EventLoop", "Cryptography", "DurableFiles", "Pipeline",
+        "Checkpoint",
       ]),
     tests(
       "RESTSource",

@@ -19,6 +19,7 @@ SECTIONS = {
     "waits": "one topic at a round trip of 50 ms; one event on an idle topic; a run without events",
     "allocations": "heap allocations per event and response",
     "counts": "context switches per response and peak memory, with limits",
+    "instructions": "instructions per event from its payload to its lines, with limits",
 }
 
 
@@ -42,9 +43,11 @@ def parse():
         "--attempts", type=int, metavar="N",
         help="how often a disturbed run is made at most; default: 5, with --quick 1")
     parser.add_argument(
-        "--limits", action="store_true", help="end with 1 if sections counts and memory find more than their limits")
+        "--limits", action="store_true",
+        help="end with 1 if sections counts, instructions and memory find more than their limits")
     parser.add_argument("--json", metavar="FILE", help="where the figures go; default: .build-bench/figures.json")
     parser.add_argument("--tools", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--scratch", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
     for name in ("programs", "against"):
         directory = getattr(options, name)

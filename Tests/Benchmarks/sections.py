@@ -19,6 +19,9 @@ import waits
 
 # Of sections counts and memory. A machine with much other load had 4.9 switches and 40 MiB.
 LIMITS = {"voluntary switches per response": 8, "peak MiB": 56}
+# Instructions per event, as counted when they were last changed; 3 % more are too many.
+INSTRUCTIONS = {"opportunity": 10428, "account": 12859, "wide": 39729, "platform": 3897}
+INSTRUCTIONS_LIMIT = 1.03
 
 
 class Bench:
@@ -192,6 +195,40 @@ class Bench:
             [[name, report.number(value), report.number(LIMITS[name])] for name, value in found.items()]))
         self.hold_to_limits(found)
         return found
+
+    def instructions(self):
+        """Decoding and encoding on one thread. The slope between one and three passes over the same events."""
+        subprocess.run(
+            ["swift", "build", "-c", "release", "--scratch-path", self.arguments.scratch, "--static-swift-stdlib",
+             "-debug-info-format", "none", "--product", "EventBenchmark"], check=True, stdout=subprocess.DEVNULL)
+        events, found, rows = 500, {}, []
+        for shape, expected in INSTRUCTIONS.items():
+            self.progress(shape)
+            options = ["--topic", corpus.TOPICS[shape], "--events", str(events)]
+            if shape == "wide":
+                recorded = corpus.Corpus(self.programs, self.work, shape)
+                options += ["--payloads", recorded.events, "--schema", recorded.schema]
+            once, thrice = (self.count_instructions([*options, "--passes", str(passes)]) for passes in (1, 3))
+            found[shape] = (thrice - once) / 2 / events
+            rows.append([shape, report.number(found[shape], 0), report.number(expected, 0),
+                         report.number(found[shape] / expected, 3)])
+        self.progress("")
+        self.show("Instructions per event", report.table(["events", "count", "expected", "ratio"], rows))
+        if self.arguments.limits and any(
+                count > INSTRUCTIONS_LIMIT * INSTRUCTIONS[shape] for shape, count in found.items()):
+            sys.exit("more than %g times the instructions that are expected" % INSTRUCTIONS_LIMIT)
+        return found
+
+    def count_instructions(self, options):
+        path = self.work + "/callgrind"
+        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=" + path,
+                   self.arguments.scratch + "/release/EventBenchmark", *options]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit("%s ended with %d: %s" % (" ".join(command), done.returncode, done.stderr[-2000:]))
+        with open(path, encoding="utf-8") as file:
+            [total] = [line.split()[1] for line in file if line.startswith(("summary:", "totals:"))][:1]
+        return int(total)
 
     def allocations(self):
         found = self.proof("allocations/allocation_proof.py")

@@ -27,7 +27,7 @@ import Testing
     let figures = directory.path + "/figures.json"
     try self.bench(
       "--quick", "--rounds", "1", "--events", "20000", "--section", "files", "--section", "counts",
-      "--json", figures)
+      "--section", "instructions", "--json", figures)
     let text = try String(contentsOf: URL(filePath: figures), encoding: .utf8)
     for name in ["C++, content", "C++, promise", "Python", "zstd -1", "same promise"] {
       #expect(text.contains("\"\(name)\""))

@@ -14,6 +14,15 @@ import Testing
   }
 
   @Test(
+    "A run that writes on another thread is completed by the next, whatever call it is killed or fails at",
+    .enabled(if: ProofScript.programs != nil))
+  func survivesCrashesOfTwoThreads() throws {
+    try self.script.run(
+      "--jobs", "24", "--threads", "2", "--commit", "600", "--events", "2500", "--sample", "12",
+      "--seed", "5")
+  }
+
+  @Test(
     "A failing disk ends the run with exit code 74 and loses nothing",
     .enabled(if: ProofScript.programs != nil))
   func survivesFailingDisks() throws {

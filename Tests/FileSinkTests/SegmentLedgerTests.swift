@@ -10,10 +10,14 @@ import Testing
 struct SegmentLedgerTests {
   @Test(
     "Nothing is lost, repeated, torn or changed by any order of calls and crashes",
-    arguments: [(renamesByLink: false, depth: 5, least: 3_000), (true, 4, 300)])
-  func exhaustive(renamesByLink: Bool, depth: Int, least: Int) {
+    arguments: [
+      (renamesByLink: false, writesAside: false, depth: 5, least: 3_000), (true, false, 4, 300),
+      (false, true, 4, 300),
+    ])
+  func exhaustive(renamesByLink: Bool, writesAside: Bool, depth: Int, least: Int) {
     var explorer = LedgerExplorer()
     explorer.renamesByLink = renamesByLink
+    explorer.writesAside = writesAside
     explorer.explore(depth: depth)
     #expect(explorer.faults == [])
     // Far fewer would mean that the explorer no longer explores.
@@ -29,6 +33,7 @@ struct SegmentLedgerTests {
   func sabotage(_ sabotage: LedgerExplorer.Sabotage) {
     var explorer = LedgerExplorer()
     explorer.sabotage = sabotage
+    explorer.writesAside = sabotage == .writeLines
     explorer.explore(depth: 3)
     #expect(!explorer.faults.isEmpty)
   }

@@ -54,7 +54,6 @@ package final class DeadLetterFile: DeadLetterStore {
   private let payload: Payload
   private let acceptsMissing: Bool
   private let clock: SinkClock
-  private var line = ByteBuffer()
 
   /// - Parameters:
   ///   - directory: absolute path; created if missing.
@@ -173,9 +172,8 @@ package final class DeadLetterFile: DeadLetterStore {
       for: SegmentKey(
         topic: letter.topic, entity: "", day: UTCTime.day(ofMilliseconds: now), isExportDate: true),
       epoch: letter.epoch, ordinal: letter.ordinal, now: self.clock.monotonic())
-    self.line.removeAll()
-    self.write(letter, time: now)
-    try self.store.append(self.line.bytes, to: writer)
+    self.write(letter, time: now, to: &self.store.piece.lines)
+    try self.store.endLines(of: writer)
     writer.summary.count(lines: 1, ordinal: letter.ordinal, commitTimestamp: nil)
     letter.replayID.bytes.withUnsafeBufferPointer { replayID in
       writer.summary.note(
@@ -207,7 +205,7 @@ package final class DeadLetterFile: DeadLetterStore {
 
   package var pendingByteCount: Int { self.store.pendingByteCount }
 
-  private func write(_ letter: DeadLetter, time: Int64) {
+  private func write(_ letter: DeadLetter, time: Int64, to line: inout ByteBuffer) {
     var head: JSONValue = [
       "topic": .string(letter.topic),
       "replay_id": .string(letter.replayID.hex),
@@ -231,22 +229,22 @@ package final class DeadLetterFile: DeadLetterStore {
             JSONMember("other_sinks", .array(others.map { .string($0) }))
           ]))
     }
-    head.write(to: &self.line)
-    self.line.truncate(to: self.line.count - 1)
+    head.write(to: &line)
+    line.truncate(to: line.count - 1)
     switch self.payload {
     case .none:
-      self.line.append(utf8: ",\"payload\":null}\n" as StaticString)
+      line.append(utf8: ",\"payload\":null}\n" as StaticString)
     case .full:
-      self.line.append(utf8: ",\"payload\":\"" as StaticString)
-      letter.payload.withUnsafeBufferPointer { self.line.appendBase64($0) }
-      self.line.append(utf8: "\"}\n" as StaticString)
+      line.append(utf8: ",\"payload\":\"" as StaticString)
+      letter.payload.withUnsafeBufferPointer { line.appendBase64($0) }
+      line.append(utf8: "\"}\n" as StaticString)
     case .sealed(let key):
       let sealed = SealedPayload(letter, key: key)
-      self.line.append(utf8: ",\"sealed\":\"" as StaticString)
-      sealed.bytes.withUnsafeBufferPointer { self.line.appendBase64($0) }
-      self.line.append(utf8: "\",\"key_id\":\"")
-      self.line.append(utf8: sealed.keyID)
-      self.line.append(utf8: "\"}\n" as StaticString)
+      line.append(utf8: ",\"sealed\":\"" as StaticString)
+      sealed.bytes.withUnsafeBufferPointer { line.appendBase64($0) }
+      line.append(utf8: "\",\"key_id\":\"")
+      line.append(utf8: sealed.keyID)
+      line.append(utf8: "\"}\n" as StaticString)
     }
   }
 }

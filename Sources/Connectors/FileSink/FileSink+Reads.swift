@@ -116,12 +116,12 @@ extension FileSink: RecordReceiver {
       current.summary.count(
         lines: event.rowCount, ordinal: pass.nextOrdinal, commitTimestamp: event.commitTimestamp)
       if self.store.isFull(current) {
-        try self.drainLines(into: current)
+        try self.store.endLines(of: current)
         try self.store.seal(current)
         writer = nil
       }
     }
-    if let writer { try self.drainLines(into: writer) }
+    if let writer { try self.store.endLines(of: writer) }
     self.readRowCount += Int64(reads.rowCount)
   }
 }

@@ -49,10 +49,6 @@ package final class FileSink: BufferingSink {
   @exclusivity(unchecked) package internal(set) var readRowCount: Int64 = 0
   /// Reused.
   @exclusivity(unchecked) private var recordIDs: [UInt8] = []
-  @exclusivity(unchecked) var lines = ByteBuffer(capacity: FileSink.lineBufferByteCount * 2)
-
-  /// The number of buffered bytes at which lines are compressed.
-  static let lineBufferByteCount = 1 << 16
 
   package convenience init(_ configuration: FileSinkConfiguration) {
     let permissions = configuration.permissions.map {
@@ -63,10 +59,12 @@ package final class FileSink: BufferingSink {
       clock: SinkClock(configuration.clock))
   }
 
-  /// - Parameter finished: where finished files go; nil for the sink's directory.
+  /// - Parameters:
+  ///   - finished: where finished files go; nil for the sink's directory.
+  ///   - pieceByteCount: the number of bytes at which lines go to the thread that writes.
   init(
     _ configuration: FileSinkConfiguration, fileSystem: any FileSystem, clock: SinkClock,
-    finished: (any FinishedFiles)? = nil
+    finished: (any FinishedFiles)? = nil, pieceByteCount: Int = LinePiece.byteCount
   ) {
     self.configuration = configuration
     self.clock = clock
@@ -79,7 +77,7 @@ package final class FileSink: BufferingSink {
       finished: finished
         ?? FinishedDirectory(
           configuration.directory, isGuarded: configuration.whenMissing == .fail, on: fileSystem),
-      clock: clock)
+      clock: clock, writesAside: configuration.writesAside, pieceByteCount: pieceByteCount)
   }
 
   package var name: String { self.configuration.name }
@@ -249,10 +247,10 @@ package final class FileSink: BufferingSink {
     var end = run.upperBound
     while !rows.isEmpty {
       let appended = encoder.append(
-        rows, of: batch, from: origin, to: &self.lines, limit: Self.lineBufferByteCount)
+        rows, of: batch, from: origin, to: &self.store.piece.lines, limit: LinePiece.byteCount)
       rows = appended..<rows.upperBound
-      guard self.lines.count >= Self.lineBufferByteCount else { continue }
-      try self.drainLines(into: writer)
+      guard self.store.piece.lines.count >= LinePiece.byteCount else { continue }
+      try self.store.endLines(of: writer)
       if end == run.upperBound, self.store.isFull(writer) {
         // The file may exceed its size by the event whose rows have just been begun.
         end = run.first { batch.events[$0].rows.upperBound >= appended }.map { $0 + 1 } ?? end
@@ -293,7 +291,7 @@ package final class FileSink: BufferingSink {
   private func endRun(
     of writer: SegmentWriter, _ batch: RecordBatch, _ events: Range<Int>
   ) throws {
-    try self.drainLines(into: writer)
+    try self.store.endLines(of: writer)
     writer.summary.note(
       schemaID: batch.layout.schemaID,
       firstReplayID: batch.bytes(batch.events[events.lowerBound].replayID),
@@ -311,15 +309,10 @@ package final class FileSink: BufferingSink {
     var rows = event.rows
     while !rows.isEmpty {
       let end = encoder.append(
-        rows, of: batch, from: origin, to: &self.lines, limit: Self.lineBufferByteCount)
+        rows, of: batch, from: origin, to: &self.store.piece.lines, limit: LinePiece.byteCount)
       rows = end..<rows.upperBound
-      if self.lines.count >= Self.lineBufferByteCount { try self.drainLines(into: writer) }
+      if self.store.piece.lines.count >= LinePiece.byteCount { try self.store.endLines(of: writer) }
     }
-  }
-
-  func drainLines(into writer: SegmentWriter) throws {
-    defer { self.lines.removeAll() }
-    try self.store.append(self.lines.bytes, to: writer)
   }
 
   func readEncoder(for layout: RecordLayout) throws -> any RowEncoder {

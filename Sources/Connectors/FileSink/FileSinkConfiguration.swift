@@ -4,7 +4,8 @@ package import Clocks
 package struct FileSinkConfiguration: Sendable {
   /// When a file is finished and the next one begins.
   package struct Rotation: Sendable, Equatable {
-    /// Compressed bytes; a file may exceed this by the size of one event.
+    /// Compressed bytes; a file may exceed this by the size of one event, and by
+    /// `WriterThread.maxByteCount` uncompressed bytes that are on their way.
     package var maxByteCount: Int
     package var maxEventCount: Int
     /// Since the first event of the file was written.
@@ -74,6 +75,8 @@ package struct FileSinkConfiguration: Sendable {
   /// Conditions about values select changes, not records: a record may have changes whose other
   /// values no read brings.
   package var selectsChanges = false
+  /// Compresses and writes on a thread of its own.
+  package var writesAside = false
   package var clock = ProcessClock()
 
   package init(

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Cryptography
 internal import DurableFiles
 internal import JSON
@@ -39,11 +40,18 @@ final class SegmentStore {
   var acceptedThrough: String?
   let scratch = UnsafeMutableRawBufferPointer.allocate(
     byteCount: ZstdCompressor.outputByteCount, alignment: 16)
+  /// The lines that are being encoded; `endLines` takes them.
+  @exclusivity(unchecked) private(set) var piece = LinePiece()
+  /// nil to write everything on the caller's thread.
+  private let writerThread: WriterThread?
+  /// The number of bytes at which lines go to `writerThread`.
+  private let pieceByteCount: Int
 
   init(
     directory: String, kind: SegmentKind, identity: SegmentIdentity, level: Int,
     rotation: FileSinkConfiguration.Rotation, fileSystem: any FileSystem,
-    finished: any FinishedFiles, clock: SinkClock
+    finished: any FinishedFiles, clock: SinkClock, writesAside: Bool = false,
+    pieceByteCount: Int = LinePiece.byteCount
   ) {
     precondition(
       directory.utf8.first == UInt8(ascii: "/"), "the sink's directory \(directory) is not absolute"
@@ -56,6 +64,8 @@ final class SegmentStore {
     self.fileSystem = fileSystem
     self.clock = clock
     self.finished = finished
+    self.writerThread = writesAside ? WriterThread(wakingByteCount: pieceByteCount * 8) : nil
+    self.pieceByteCount = pieceByteCount
   }
 
   deinit { self.scratch.deallocate() }
@@ -90,15 +100,34 @@ final class SegmentStore {
     return writer
   }
 
-  /// Appends complete lines to an open file.
-  func append(
-    _ lines: UnsafeBufferPointer<UInt8>, to writer: SegmentWriter
-  ) throws(FileSinkError) {
-    try self.attempt { () throws(FileSystemError) in
-      self.pendingByteCount += lines.count
-      self.ledger.appended(to: writer.id)
-      try writer.write(lines, through: self.scratch)
+  /// Takes the lines in `piece` since the last call, which are complete and for an open file.
+  ///
+  /// They are written by the next `flush` or `seal` at the latest.
+  func endLines(of writer: SegmentWriter) throws(FileSinkError) {
+    self.pendingByteCount += self.piece.end(for: writer)
+    self.ledger.appended(to: writer.id)
+    guard let writerThread else { return try self.writePiece() }
+    guard self.piece.lines.count >= self.pieceByteCount else { return }
+    let isTaken = try self.attempt { () throws(FileSystemError) in
+      try writerThread.take(&self.piece)
     }
+    if !isTaken { try self.writePiece() }
+  }
+
+  private func writePiece() throws(FileSinkError) {
+    defer { self.piece.removeAll() }
+    try self.attempt { () throws(FileSystemError) in
+      try self.piece.write(through: self.scratch)
+    }
+  }
+
+  /// Writes all lines so far, as far as the compressors give them out. Afterwards the files are in
+  /// use by this thread alone.
+  private func writeLines() throws(FileSinkError) {
+    if let writerThread {
+      try self.attempt { () throws(FileSystemError) in try writerThread.drain() }
+    }
+    try self.writePiece()
   }
 
   /// Whether the file is so large that it has to be finished. Check this between events.
@@ -121,6 +150,7 @@ final class SegmentStore {
 
   /// Closes the file for events.
   func seal(_ writer: SegmentWriter) throws(FileSinkError) {
+    try self.writeLines()
     self.current[writer.key] = nil
     try self.perform(self.ledger.seal(writer.id))
   }
@@ -205,6 +235,7 @@ final class SegmentStore {
   /// Makes everything durable and returns the state for the checkpoint.
   func flush(finish: Bool) throws(FileSinkError) -> JSONValue {
     if let failure { throw failure }
+    try self.writeLines()
     let now = self.clock.monotonic()
     let closing = Set(self.writers.values.filter { finish || self.isDue($0, now) }.map(\.id))
     for id in closing {

@@ -1,6 +1,7 @@
 internal import Cryptography
 internal import DurableFiles
 internal import Pipeline
+internal import Synchronization
 
 /// A file in progress: one zstd stream, written to one descriptor and hashed.
 ///
@@ -26,9 +27,13 @@ final class SegmentWriter {
   /// Lines include their epoch and ordinal, because these do not follow from the file name and the
   /// order of lines.
   var tellsPlaces: Bool
-  /// Compressed bytes, in the file or in `piece`.
-  private(set) var byteCount = 0
-  private(set) var uncompressedByteCount = 0
+  /// Compressed bytes, in the file or in `piece`. Another thread that writes may be ahead.
+  var byteCount: Int { self.publishedByteCount.load(ordering: .relaxed) }
+  private let publishedByteCount = Atomic(0)
+
+  // What `write` uses.
+  private var compressedByteCount = 0
+  private var uncompressedByteCount = 0
   private let file: OpenFile
   private var compressor: ZstdCompressor
   private var hash = SHA256()
@@ -75,7 +80,7 @@ final class SegmentWriter {
 
   func synchronize() throws(FileSystemError) {
     try self.file.synchronize(dataOnly: true)
-    try self.file.checkIntact(byteCount: self.byteCount)
+    try self.file.checkIntact(byteCount: self.compressedByteCount)
   }
 
   private func compress(
@@ -85,24 +90,25 @@ final class SegmentWriter {
     try self.compressor.compress(bytes, flushing: flushing, through: buffer) {
       output throws(FileSystemError) in try self.append(output)
     }
+    self.publishedByteCount.store(self.compressedByteCount, ordering: .relaxed)
   }
 
   private func append(_ output: UnsafeRawBufferPointer) throws(FileSystemError) {
     guard !self.piece.isEmpty else {
-      try self.write(output, at: self.byteCount)
-      self.byteCount += output.count
+      try self.write(output, at: self.compressedByteCount)
+      self.compressedByteCount += output.count
       return
     }
     var rest = output
     while !rest.isEmpty {
       // Up to the next multiple in the file.
-      let room = self.piece.count - self.byteCount % self.piece.count
+      let room = self.piece.count - self.compressedByteCount % self.piece.count
       let part = UnsafeRawBufferPointer(rebasing: rest.prefix(room))
       rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(room))
       UnsafeMutableRawBufferPointer(rebasing: self.piece[self.pieceCount...])
         .copyMemory(from: part)
       self.pieceCount += part.count
-      self.byteCount += part.count
+      self.compressedByteCount += part.count
       if part.count == room { try self.writePiece() }
     }
   }
@@ -111,7 +117,7 @@ final class SegmentWriter {
     guard self.pieceCount > 0 else { return }
     let bytes = UnsafeRawBufferPointer(rebasing: self.piece[..<self.pieceCount])
     self.pieceCount = 0
-    try self.write(bytes, at: self.byteCount - bytes.count)
+    try self.write(bytes, at: self.compressedByteCount - bytes.count)
   }
 
   /// Writes the next bytes of the file, which has as many as `offset` says.
@@ -126,7 +132,7 @@ final class SegmentWriter {
     var finished = self.hash.copy()
     finished.update(ZstdCompressor.endOfFrame)
     let sha256 = finished.snapshot().hex
-    let byteCount = self.byteCount + ZstdCompressor.endOfFrame.count
+    let byteCount = self.compressedByteCount + ZstdCompressor.endOfFrame.count
     return SegmentRecord(
       part: self.name.partPath, name: self.name.path, byteCount: byteCount, sha256: sha256,
       manifest: self.summary.manifest(

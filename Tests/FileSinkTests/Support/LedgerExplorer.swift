@@ -7,11 +7,15 @@ import JSON
 struct LedgerExplorer {
   enum Operation: CaseIterable {
     case appendA, appendB, sealA, commit, commitClosingA, finish
+    /// Another thread writes the next bytes that are on their way.
+    case write
   }
 
   /// Steps to leave out.
   enum Sabotage: CaseIterable {
     case synchronizeData, synchronizeDirectory, endFrameCut, manifest, checkpointBeforeFinish
+    /// Not to wait for the other thread.
+    case writeLines
   }
 
   /// A run: the ledger and what its writers know.
@@ -20,8 +24,12 @@ struct LedgerExplorer {
     var open: [String: SegmentLedger.ID] = [:]
     var parts: [SegmentLedger.ID: (name: String, file: Int)] = [:]
     var position: Int
+    /// On their way to the other thread.
+    var queue: [(file: Int, byte: UInt8)] = []
   }
 
+  /// Bytes go through another thread, as with `WriterThread`.
+  var writesAside = false
   var sabotage: Sabotage?
   /// The file system has no RENAME_NOREPLACE: files get their names by link and unlink.
   var renamesByLink = false
@@ -53,6 +61,7 @@ struct LedgerExplorer {
       var run = run
       var disk = disk
       if operation == .sealA, run.open["a"] == nil { continue }
+      if operation == .write, run.queue.isEmpty { continue }
       self.operationCount += 1
       self.perform(operation, &run, &disk)
       self.explore(run, disk, depth: depth - 1)
@@ -67,11 +76,25 @@ struct LedgerExplorer {
     case .appendB: self.append("b", &run, &disk)
     case .sealA:
       guard let id = run.open.removeValue(forKey: "a") else { return }
+      self.writeLines(&run, &disk)
       self.perform(run.ledger.seal(id), &run, &disk)
     case .commit: self.commit(closing: [], &run, &disk)
     case .commitClosingA: self.commit(closing: ["a"], &run, &disk)
     case .finish: self.commit(closing: ["a", "b"], &run, &disk)
+    case .write: self.writeNext(&run, &disk)
     }
+  }
+
+  /// Waits for the other thread.
+  private mutating func writeLines(_ run: inout Run, _ disk: inout LedgerDisk) {
+    guard self.sabotage != .writeLines else { return }
+    while !run.queue.isEmpty { self.writeNext(&run, &disk) }
+  }
+
+  private mutating func writeNext(_ run: inout Run, _ disk: inout LedgerDisk) {
+    let (file, byte) = run.queue.removeFirst()
+    disk.files[file]?.content.append(byte)
+    self.crash(disk)
   }
 
   private mutating func append(_ key: String, _ run: inout Run, _ disk: inout LedgerDisk) {
@@ -88,14 +111,15 @@ struct LedgerExplorer {
     }
     // A compressor may write at once what it gets: it does here.
     guard let file = run.parts[id]?.file else { return }
-    disk.files[file]?.content.append(Self.byte(run.position))
+    run.queue.append((file, Self.byte(run.position)))
     run.position += 1
-    self.crash(disk)
+    if !self.writesAside { self.writeNext(&run, &disk) }
   }
 
   private mutating func commit(
     closing keys: [String], _ run: inout Run, _ disk: inout LedgerDisk
   ) {
+    self.writeLines(&run, &disk)
     let ids = keys.compactMap { run.open.removeValue(forKey: $0) }
     self.perform(run.ledger.flush { ids.contains($0) }, &run, &disk)
     if self.sabotage == .checkpointBeforeFinish {

@@ -18,6 +18,8 @@ struct ScriptedRun {
   var eventsPerCommit = 2
   var rotation = FileSinkConfiguration.Rotation()
   var root = ""
+  /// Each line goes through another thread.
+  var writesAside = false
   /// Records of the org that are read beside the events, by the second commit.
   var reads: ScriptedReads?
 
@@ -26,11 +28,12 @@ struct ScriptedRun {
     let store = try FileCheckpointStore(
       directory: self.root + Self.stateDirectory, pipeline: "opps", fileSystem: fileSystem,
       clock: { clock.utcMilliseconds })
+    var configuration = FileSinkConfiguration(
+      directory: self.root + Self.directory, rotation: self.rotation, pipeline: "opps",
+      org: "00D000000000001")
+    configuration.writesAside = self.writesAside
     let sink = FileSink(
-      FileSinkConfiguration(
-        directory: self.root + Self.directory, rotation: self.rotation, pipeline: "opps",
-        org: "00D000000000001"),
-      fileSystem: fileSystem, clock: clock.sinkClock)
+      configuration, fileSystem: fileSystem, clock: clock.sinkClock, pieceByteCount: 1)
     let dead = DeadLetterFile(
       directory: self.root + Self.deadDirectory, pipeline: "opps", org: "00D000000000001",
       fileSystem: fileSystem, clock: clock.sinkClock)

@@ -304,6 +304,10 @@ class Exporter:
         sys.exit("%s: %s%s" % (self.path, " ".join(str(word) for word in words), said))
 
 
+# `run.threads` of pipelines, for proofs with both.
+THREADS = int(os.environ.get("PUBSUB_TEST_THREADS", "2"))
+
+
 def pipeline(name, topics):
     return {
         "version": 1,
@@ -328,7 +332,7 @@ def pipeline(name, topics):
         "stages": [{"type": "flatten", "naming": "path"}],
         "sinks": [{"type": "files", "directory": "out/" + name}],
         "checkpoint": {"type": "file", "directory": "state"},
-        "run": {"until": "caught_up", "quiet": "1s"},
+        "run": {"until": "caught_up", "quiet": "1s", "threads": THREADS},
         "repair": {"mode": "off"},
     }
 

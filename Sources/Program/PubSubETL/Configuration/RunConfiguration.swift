@@ -21,6 +21,8 @@ struct RunConfiguration: KeyedObject, Sendable, Equatable {
   var quiet = Duration.seconds(15)
   var ifRunning = IfRunning.fail
   var failOn: Set<Attention> = []
+  /// 1 or 2.
+  var threads = 2
 
   static var keys: [Key<Self>] {
     [
@@ -40,6 +42,10 @@ struct RunConfiguration: KeyedObject, Sendable, Equatable {
         "fail_on", \.failOn, .attention,
         "Kinds of attention that end the run with exit code 65.", default: [],
         example: ["gaps", "dead_letters"]),
+      .key(
+        "threads", \.threads, .integer(in: 1...2),
+        "Threads that process events: 2 gives each sink of files a thread that compresses and "
+          + "writes; 1 does everything on one thread.", example: 1),
     ]
   }
 

@@ -146,6 +146,7 @@ struct FilesSettings: ConfiguredSink, Equatable {
       acceptsMissing: context.options.recovery.acceptMissing, permissions: self.permissions)
     configuration.selectsChanges =
       !(context.configuration.stages + self.stages).valueConditionNames.isEmpty
+    configuration.writesAside = context.configuration.run.threads > 1
     configuration.clock = context.clock
     return FileSink(configuration)
   }
