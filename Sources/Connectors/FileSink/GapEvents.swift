@@ -15,9 +15,9 @@ package struct GapEvents: Sendable, Equatable {
     /// did.
     var leftOut: Bool?
 
-    var total: Int {
-      self.covered + self.open + self.records.count + (self.leftOut == nil ? 0 : 1)
-    }
+    var total: Int { self.covered + self.open + self.records.count }
+
+    var isEmpty: Bool { self.total == 0 && self.leftOut == nil }
 
     mutating func note(_ record: RecordName?, limit: Int) {
       guard let record, self.records[record] != nil || self.records.count < limit else {
@@ -61,9 +61,10 @@ package struct GapEvents: Sendable, Equatable {
   /// Whether no object has any.
   var isEmpty: Bool { self.counts.isEmpty }
 
-  /// The number of records, or of events that name none, of each object that has any; changes that
-  /// went elsewhere count as one.
-  package var byObject: [String: Int] { self.counts.mapValues(\.total) }
+  /// The number of records, or of events that name none, of each object that has any.
+  package var byObject: [String: Int] {
+    self.counts.mapValues(\.total).filter { $0.value > 0 }
+  }
 
   /// Counts an event. Gap events of a record no longer count once it is deleted, and so in no view of
   /// current records, or once an event has all its values.
@@ -96,7 +97,7 @@ package struct GapEvents: Sendable, Equatable {
       else { continue }
       self.counts[entity]?.records.removeValue(forKey: record)
     }
-    if self.counts[entity]?.total == 0 { self.counts[entity] = nil }
+    if self.counts[entity]?.isEmpty == true { self.counts[entity] = nil }
   }
 
   private static func settles(_ event: RecordBatch.Event, of batch: RecordBatch) -> Bool {
@@ -111,7 +112,7 @@ package struct GapEvents: Sendable, Equatable {
   }
 
   /// Objects of which changes went elsewhere.
-  var leftOut: Set<String> { Set(self.counts.filter { $0.value.leftOut != nil }.keys) }
+  package var leftOut: Set<String> { Set(self.counts.filter { $0.value.leftOut != nil }.keys) }
 
   mutating func beginSnapshot(of entity: String) {
     guard let count = self.counts[entity] else { return }
@@ -125,7 +126,7 @@ package struct GapEvents: Sendable, Equatable {
     count.covered = 0
     count.records = count.records.filter { !$0.value }
     if count.leftOut == true { count.leftOut = nil }
-    self.counts[entity] = count.total > 0 ? count : nil
+    self.counts[entity] = count.isEmpty ? nil : count
   }
 
   /// The state with these counts instead of its own.

@@ -44,8 +44,9 @@ struct RunConfiguration: KeyedObject, Sendable, Equatable {
         example: ["gaps", "dead_letters"]),
       .key(
         "threads", \.threads, .integer(in: 1...2),
-        "Threads that process events: 2 gives each sink of files a thread that compresses and "
-          + "writes; 1 does everything on one thread.", example: 1),
+        "Threads that process events. 2: each sink of files compresses and writes on a thread of its "
+          + "own. 1: the thread that decodes events does it. Connections have other threads.",
+        example: 1),
     ]
   }
 

@@ -71,7 +71,10 @@ struct PipelineStatusTests {
       sinks: [
         "files": [
           "directory": .string(state.output), "files": [],
-          "gap_events": ["Account": ["covered": 1, "open": 2]],
+          "gap_events": [
+            "Account": ["covered": 1, "open": 2],
+            "Contact": ["covered": 0, "open": 0, "left_out": false],
+          ],
         ]
       ])
     try LastRun.store(
@@ -83,10 +86,13 @@ struct PipelineStatusTests {
     #expect(
       status.text.contains(
         "good; sink 'files' is not complete: 2 missing ranges of Opportunity, and 3 gap events of "
-          + "Account; 'pubsub-etl snapshot \(file)' reads their records again\n"))
+          + "Account; 'pubsub-etl snapshot \(file)' reads their records again, and stages left out "
+          + "changes of Contact; once they no longer do, 'pubsub-etl snapshot \(file)' reads its "
+          + "records again\n"))
     let sink = status.json["sinks"]?.array?.first
     #expect(sink?["missing_ranges"]?["Opportunity"]?.integer == 2)
-    #expect(sink?["gap_events"]?["Account"]?.integer == 3)
+    #expect(sink?["gap_events"] == ["Account": 3])
+    #expect(sink?["left_out"] == ["Contact"])
   }
 
   @Test("Waiting dead letters are always shown, and are a problem above the configured limit")

@@ -26,6 +26,8 @@ struct FilesStatus {
   var passes: [String: FilePass] = [:]
   /// Events whose changes only a snapshot brings, by object.
   var gapEvents: [String: Int] = [:]
+  /// Objects whose changes stages kept from the sink since their last snapshot.
+  var leftOut: Set<String> = []
   var snapshotCommand: String
   /// How many records of a pass may lack a line without being a problem; nil for any number.
   var toleratedRefusals: Int?
@@ -47,7 +49,8 @@ struct FilesStatus {
     if state != nil { self.positions = reading.positions }
     self.openFiles = state?.openFileCount ?? 0
     self.passes = try FilePass.passes(in: state?.json, directory: settings.directory)
-    self.gapEvents = try GapEvents(in: state?.json).byObject
+    let gapEvents = try GapEvents(in: state?.json)
+    (self.gapEvents, self.leftOut) = (gapEvents.byObject, gapEvents.leftOut)
     self.toleratedRefusals = reading.configuration.deadLetter.max
     try self.count(reading)
     self.output = try OutputState.read(
@@ -212,6 +215,11 @@ struct FilesStatus {
     if !missing.isEmpty || !self.gapEvents.isEmpty {
       reasons[reasons.count - 1] += "; '\(self.snapshotCommand)' reads their records again"
     }
+    if !self.leftOut.isEmpty {
+      reasons.append(
+        "stages left out changes of \(self.leftOut.sorted().joined(separator: ", ")); once they no "
+          + "longer do, '\(self.snapshotCommand)' reads its records again")
+    }
     guard !reasons.isEmpty else { return nil }
     return "sink '\(self.name)' is not complete: \(reasons.joined(separator: ", and "))"
   }
@@ -253,6 +261,7 @@ struct FilesStatus {
       "bytes": .integer(self.bytes), "open_files": .integer(self.openFiles),
       "records": .integer(self.records),
       "gap_events": Self.json(self.gapEvents), "missing_ranges": Self.json(self.missingRanges),
+      "left_out": .array(self.leftOut.sorted().map { .string($0) }),
       "snapshots": .array(
         self.passes.values.sorted { $0.entity < $1.entity }.map { pass -> JSONValue in
           [
