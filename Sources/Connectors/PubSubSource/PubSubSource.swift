@@ -169,6 +169,16 @@ package final class PubSubSource<Transport: ClientTransport>: Source {
     }
   }
 
+  package func decode(
+    consecutive events: Range<Int>, of response: PubSubResponse, topic: Int,
+    into batch: RecordBatch
+  ) {
+    guard let first = events.first, let decoder = try? self.decoder(response, first, topic),
+      decoder.layout === batch.layout
+    else { return }
+    response.decode(events, with: decoder, into: batch)
+  }
+
   package func rawEvent(_ index: Int, of response: PubSubResponse) -> RawEvent {
     let event = response.view.events[index]
     let eventID = Array(response.view[event.eventID])

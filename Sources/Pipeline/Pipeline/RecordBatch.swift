@@ -152,6 +152,8 @@
 
   /// At this size, a batch is written before another event is added.
   static let maxByteCount = 32 << 20
+  /// Whether the batch is written before another event is added.
+  package var isLarge: Bool { self.byteCount >= Self.maxByteCount }
 
   /// A stage refuses an event rather than exceed this size. Stages check the limit themselves.
   static let maxStagedByteCount = 256 << 20

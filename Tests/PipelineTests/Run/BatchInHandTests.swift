@@ -72,9 +72,9 @@ import Testing
     }
     let events = (0..<3).map { ScriptedEvent(replay: $0, event: "e\($0)") }
     retained.append(ScriptedResponse(events: events, latest: 2))
-    for event in 0..<2 { retained.took(event: event, topic: 0, epoch: 1, ordinal: Int64(event)) }
+    for event in 0..<2 { retained.took(1, from: event, topic: 0, epoch: 1, ordinal: Int64(event)) }
     retained.seal(keepingLast: true)
-    retained.took(event: 2, topic: 0, epoch: 1, ordinal: 2)
+    retained.took(1, from: 2, topic: 0, epoch: 1, ordinal: 2)
     #expect((0...3).map { found($0) } == ["e0", "e1", "e2", nil])
     retained.committed()
     #expect((0...3).map { found($0) } == [nil, nil, "e2", nil])

@@ -9,6 +9,8 @@ struct ScriptedEvent: Sendable, Equatable {
   var isBroken = false
   /// Decodable only after its schema was fetched again.
   var isOutdated = false
+  var isOfOtherSchema = false
+  var kind = EventKind.change
   /// Bytes that it takes of the batch besides.
   var byteCount = 0
   /// Milliseconds since 1970; nil for platform events.
@@ -44,6 +46,14 @@ final class ScriptedSource: Source, @unchecked Sendable {
   var cuts: Set<Int>?
   /// Places in the log where an empty response comes.
   var keepalives: Set<Int> = []
+  /// Events before a place to resume after that are delivered again.
+  var overlap = 0
+  /// When the next response comes, and what is between two of them; nil: they come when they are
+  /// sent.
+  var arrival: (next: ContinuousClock.Instant, interval: Duration)?
+  /// False: consecutive events are decoded one by one.
+  var decodesTogether = true
+  private(set) var togetherCount = 0
   /// Events of the log that are older than a start at the latest.
   var tip = Int.max
   /// The ID of an empty response that comes when the runner has seen silence and stays.
@@ -87,6 +97,7 @@ final class ScriptedSource: Source, @unchecked Sendable {
   private var isStopped = false
   private var hasEnded = false
   let layout: RecordLayout
+  private let otherLayout: RecordLayout
 
   init(
     _ log: [ScriptedEvent], responseSize: Int = 3, isChannel: Bool = false,
@@ -98,14 +109,17 @@ final class ScriptedSource: Source, @unchecked Sendable {
     self.topics =
       [SourceTopic(name: "/data/T", isChannel: isChannel, start: start)]
       + (refused == nil ? [] : [SourceTopic(name: "/data/R", isChannel: false, start: start)])
-    self.layout = RecordLayout(
-      topic: "/data/T", schemaID: "s", entity: "T", family: .changeEvent,
-      slotCount: MetadataSlot.count, fieldOrder: [],
-      columns: [
-        Column(
-          name: "_event_id", path: ["_event_id"], content: .slot(MetadataSlot.eventID, .string),
-          isMetadata: true)
-      ])
+    func layout(_ schemaID: String) -> RecordLayout {
+      RecordLayout(
+        topic: "/data/T", schemaID: schemaID, entity: "T", family: .changeEvent,
+        slotCount: MetadataSlot.count, fieldOrder: [],
+        columns: [
+          Column(
+            name: "_event_id", path: ["_event_id"], content: .slot(MetadataSlot.eventID, .string),
+            isMetadata: true)
+        ])
+    }
+    (self.layout, self.otherLayout) = (layout("s"), layout("other"))
     if refused != nil { self.openRefused() }
     self.open()
   }
@@ -157,13 +171,14 @@ final class ScriptedSource: Source, @unchecked Sendable {
     case .latest, .managed: self.rest = self.log.dropFirst(self.tip)
     case .after(let id):
       let last = self.log.lastIndex { $0.replayID == id }
-      self.rest = self.log[(last.map { $0 + 1 } ?? 0)...]
+      self.rest = self.log[max(0, (last.map { $0 + 1 } ?? 0) - self.overlap)...]
     }
     self.sendRest()
   }
 
   private func sendRest() {
-    let now = ContinuousClock.now
+    var now: ContinuousClock.Instant { self.arrival?.next ?? sent }
+    let sent = ContinuousClock.now
     while let first = self.rest.first {
       if first.replay == self.held?.replay {
         self.queue.append(.holding(topic: 0))
@@ -182,6 +197,7 @@ final class ScriptedSource: Source, @unchecked Sendable {
       }
       let response = ScriptedResponse(events: events, latest: events.last?.replay ?? 0)
       self.queue.append(.response(topic: 0, response, receivedAt: now))
+      if let arrival { self.arrival?.next += arrival.interval }
     }
     self.sendKeepalive(before: self.log.count, at: now)
   }
@@ -251,7 +267,22 @@ final class ScriptedSource: Source, @unchecked Sendable {
 
   func layout(
     ofEvent index: Int, of response: ScriptedResponse, topic: Int
-  ) throws(UndecodableEvent) -> RecordLayout { self.layout }
+  ) throws(UndecodableEvent) -> RecordLayout {
+    response.events[index].isOfOtherSchema ? self.otherLayout : self.layout
+  }
+
+  func decode(
+    consecutive events: Range<Int>, of response: ScriptedResponse, topic: Int,
+    into batch: RecordBatch
+  ) {
+    for index in events where self.decodesTogether {
+      guard !batch.isLarge,
+        (try? self.layout(ofEvent: index, of: response, topic: topic)) === batch.layout,
+        (try? self.decode(event: index, of: response, topic: topic, into: batch)) != nil
+      else { return }
+      self.togetherCount += 1
+    }
+  }
 
   func decode(
     event index: Int, of response: ScriptedResponse, topic: Int, into batch: RecordBatch
@@ -279,7 +310,7 @@ final class ScriptedSource: Source, @unchecked Sendable {
       RecordBatch.Event(
         firstRow: row, rowCount: 1, replayID: replayID, eventID: eventID,
         transactionKey: set(MetadataSlot.transactionKey, event.transaction),
-        commitTimestamp: event.committedAt, kind: .change))
+        commitTimestamp: event.committedAt, kind: event.kind))
   }
 
   func rawEvent(_ index: Int, of response: ScriptedResponse) -> RawEvent {

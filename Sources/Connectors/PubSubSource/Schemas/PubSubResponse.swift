@@ -12,6 +12,30 @@ package struct PubSubResponse: SourceResponse {
   package var pendingCredit: Int { self.view.pendingCredit }
 }
 
+extension PubSubResponse {
+  /// Appends events up to the first that has another schema than the first of them or cannot be
+  /// decoded, and none once the batch is large.
+  func decode(_ events: Range<Int>, with decoder: AvroEventDecoder, into batch: RecordBatch) {
+    self.view.bytes.withUnsafeBufferPointer { bytes in
+      for index in events {
+        let event = self.view.events[index]
+        let eventID = UnsafeBufferPointer(rebasing: bytes[event.eventID.range])
+        guard !batch.isLarge, self.schemas.areEqual(index, events.lowerBound),
+          EventLimits.isEventID(eventID)
+        else { return }
+        do throws(EventDecodingError) {
+          try decoder.decode(
+            eventID: eventID, replayID: UnsafeBufferPointer(rebasing: bytes[event.replayID.range]),
+            payload: UnsafeBufferPointer(rebasing: bytes[event.payload.range]), into: batch)
+        } catch {
+          // Decoded again alone, where the error is handled.
+          return
+        }
+      }
+    }
+  }
+}
+
 /// The schemas of a response's events, found once: from here on, no event's schema ID is read.
 struct ResponseSchemas: Sendable {
   /// Each schema once; most responses have only one.
@@ -25,6 +49,11 @@ struct ResponseSchemas: Sendable {
   subscript(event: Int) -> ResolvedSchema? {
     let index = self.indices[event]
     return index < 0 ? nil : self.distinct[index]
+  }
+
+  /// Whether two events have the same schema, or both have no valid schema ID.
+  func areEqual(_ event: Int, _ other: Int) -> Bool {
+    self.indices[event] == self.indices[other]
   }
 
   /// Takes an event of a schema that an earlier one has.

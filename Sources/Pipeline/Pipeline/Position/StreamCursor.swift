@@ -234,6 +234,26 @@ package struct StreamCursor: Sendable {
     return self.ordinal
   }
 
+  /// Whether the next events are new, whatever they are, and belong to no open group.
+  package var isCurrent: Bool {
+    guard self.closesAtResponseEnd, case .current = self.phase else { return false }
+    return true
+  }
+
+  /// Counts events of a batch as taken; the same as `take` for each of them. Call this only while
+  /// `isCurrent`.
+  package mutating func take(_ events: Range<Int>, of batch: RecordBatch) {
+    for index in events.suffix(RecentEvents.capacity) {
+      let event = batch.events[index]
+      self.recent.append(
+        replayID: batch.bytes(event.replayID), eventID: batch.bytes(event.eventID))
+    }
+    if self.ordinal == 0, self.first == nil, let first = events.first {
+      self.first = ReplayID(batch.bytes(batch.events[first].replayID))
+    }
+    self.ordinal += Int64(events.count)
+  }
+
   /// The size of the open group in memory.
   package var openGroupByteCount: Int { self.open.memoryByteCount }
   package var openGroupRowCount: Int { self.open.count }

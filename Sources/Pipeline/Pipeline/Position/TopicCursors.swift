@@ -121,6 +121,19 @@ package struct TopicCursors: Sendable {
     }
   }
 
+  /// The stores that take the next events without a judgement: all of them, if whatever comes is new
+  /// for each and has the same epoch and ordinal in each. Nil if that is not certain.
+  package var certainRecipients: StoreSet? {
+    var recipients = StoreSet()
+    for store in self.stores.indices {
+      guard self.stores[store].isCurrent, self.stores[store].epoch == self.stores[0].epoch,
+        self.stores[store].ordinal == self.stores[0].ordinal
+      else { return nil }
+      recipients.insert(store)
+    }
+    return recipients
+  }
+
   /// Makes every store count from 0 in a new epoch, without losing its place in the stream.
   package mutating func align() {
     let next = self.epoch + 1
@@ -149,6 +162,17 @@ package struct TopicCursors: Sendable {
         replayID: replayID, eventID: eventID, recordIDs: recordIDs)
     }
     return ordinal
+  }
+
+  /// Counts events of a batch as taken by every store, and sets their ordinals. Call this only while
+  /// there are `certainRecipients`.
+  package mutating func take(_ events: Range<Int>, of batch: RecordBatch) {
+    var ordinal = self.stores[0].ordinal
+    for index in events {
+      batch.events[index].ordinal = ordinal
+      ordinal += 1
+    }
+    for store in self.stores.indices { self.stores[store].take(events, of: batch) }
   }
 
   /// The epoch of the events that the recipients take.

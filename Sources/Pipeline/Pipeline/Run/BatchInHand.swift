@@ -15,7 +15,7 @@ struct BatchInHand {
     return batch
   }
 
-  var isLarge: Bool { self.batch.map { $0.byteCount >= RecordBatch.maxByteCount } ?? false }
+  var isLarge: Bool { self.batch?.isLarge ?? false }
 
   /// Whether rows of a layout may follow those gathered so far.
   func takes(_ layout: RecordLayout) -> Bool { self.layout === layout }

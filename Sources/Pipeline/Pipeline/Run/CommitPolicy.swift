@@ -47,6 +47,11 @@ package struct CommitPolicy: Sendable {
     return self.eventCount >= self.limits.maxEvents * 2 || keyChanges()
   }
 
+  /// The number of events that may be taken before `endsBefore` can be true for another one.
+  package var eventCountBeforeDecision: Int {
+    self.isRipe ? 0 : max(0, self.limits.maxEvents - self.eventCount)
+  }
+
   /// Notes that a response is about to be taken.
   package mutating func begin(at now: ContinuousClock.Instant) {
     self.isRipe = self.ripeAt.map { now >= $0 } ?? false

@@ -23,16 +23,26 @@ struct CurrentResponse {
     batch.appendRecordIDs(of: batch.events[batch.events.count - 1], to: &self.recordIDs)
   }
 
-  /// - Parameter transactionKey: nil if unknown; the next event is then compared with the one
-  ///   before.
-  mutating func took(
-    replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>,
-    transactionKey: UnsafeBufferPointer<UInt8>?, commitTime: Int64? = nil
-  ) {
-    self.previous.replace(replayID: replayID, eventID: eventID, transactionKey: transactionKey)
-    if let commitTime, CommitTime.range.contains(commitTime), commitTime <= self.latestCommit {
-      self.newestCommit = max(self.newestCommit ?? commitTime, commitTime)
+  /// Notes events of a batch that are taken, at least one.
+  mutating func took(_ events: Range<Int>, of batch: RecordBatch) {
+    let last = batch.events[events.upperBound - 1]
+    self.previous.replace(
+      replayID: batch.bytes(last.replayID), eventID: batch.bytes(last.eventID),
+      transactionKey: batch.bytes(last.transactionKey))
+    for index in events {
+      guard let time = batch.events[index].commitTimestamp, CommitTime.range.contains(time),
+        time <= self.latestCommit
+      else { continue }
+      self.newestCommit = max(self.newestCommit ?? time, time)
     }
+  }
+
+  /// Notes an event that could not be decoded. Its transaction is unknown, so the next event is
+  /// compared with that of the one before.
+  mutating func tookUndecoded(
+    replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>
+  ) {
+    self.previous.replace(replayID: replayID, eventID: eventID, transactionKey: nil)
   }
 }
 

@@ -26,6 +26,7 @@ extension PipelineRunner {
       hand.nextEvent += 1
       hand.recipients = nil
       hand.renewal = .none
+      self.takeConsecutive(of: response, &hand)
     }
     let more = self.statistics.topics[topic].repeated - repeated
     if more > 0 { self.source.allow(more, topic: topic) }
@@ -114,11 +115,29 @@ extension PipelineRunner {
       return false
     }
     try self.note(eventAt: batch.events.count - 1, of: batch, topic: topic)
-    if self.mayRefuse {
-      self.retain(event: index, ordinal: batch.events[batch.events.count - 1].ordinal, topic: topic)
-    }
-    self.commits.policy.took(events: 1, at: hand.receivedAt)
+    self.took(1, of: batch, from: index, hand)
     return true
+  }
+
+  /// Takes the events after the last one that need no decision: each has the layout of the batch,
+  /// every store will take it, and no commit ends before it. `takeEvent` takes all others, and comes
+  /// to the same result for these.
+  private func takeConsecutive(of response: S.Response, _ hand: inout PlaceInResponse) {
+    let topic = hand.topic
+    let count = min(
+      response.eventCount - hand.nextEvent, self.commits.policy.eventCountBeforeDecision)
+    guard count > 0, let batch = self.batch.pending, !self.commits.isOverweight,
+      !self.topics[topic].continuity.isOpen,
+      self.topics[topic].cursors.certainRecipients == self.batch.recipients
+    else { return }
+    let first = batch.events.count
+    self.source.decode(
+      consecutive: hand.nextEvent..<hand.nextEvent + count, of: response, topic: topic, into: batch)
+    let events = first..<batch.events.count
+    guard !events.isEmpty else { return }
+    self.topics[topic].cursors.take(events, of: batch)
+    self.took(events.count, of: batch, from: hand.nextEvent, hand)
+    hand.nextEvent += events.count
   }
 
   /// Makes sure that nothing from another stream is written: neither the event, which is the last
@@ -134,9 +153,9 @@ extension PipelineRunner {
   // Generic code is kept out of `takeEvent`, where it would look up metadata for every event.
 
   @inline(never)
-  private func retain(event index: Int, ordinal: Int64, topic: Int) {
+  private func retain(_ count: Int, from index: Int, ordinal: Int64, topic: Int) {
     self.retained.took(
-      event: index, topic: topic,
+      count, from: index, topic: topic,
       epoch: self.topics[topic].cursors.epoch(of: self.batch.recipients), ordinal: ordinal)
   }
 
@@ -212,21 +231,29 @@ extension PipelineRunner {
 
   private func note(eventAt index: Int, of batch: RecordBatch, topic: Int) throws {
     let event = batch.events[index]
-    let replayID = batch.bytes(event.replayID)
-    let eventID = batch.bytes(event.eventID)
     batch.events[index].ordinal = self.current.recordIDs.withUnsafeBufferPointer {
       self.topics[topic].cursors.take(
-        for: self.batch.recipients, replayID: replayID, eventID: eventID, recordIDs: $0)
+        for: self.batch.recipients, replayID: batch.bytes(event.replayID),
+        eventID: batch.bytes(event.eventID), recordIDs: $0)
     }
     try self.checkOpenGroup(topic: topic)
-    self.current.took(
-      replayID: replayID, eventID: eventID, transactionKey: batch.bytes(event.transactionKey),
-      commitTime: event.commitTimestamp)
-    self.topics[topic].takenCount += 1
-    self.takenCount += 1
-    self.statistics.topics[topic].took(
-      event, replayID: replayID, entity: batch.layout.entity,
-      latestCommit: self.current.latestCommit)
+  }
+
+  /// Counts the last events of a batch, which the cursors have taken.
+  ///
+  /// - Parameter index: the place of the first of them in the response.
+  private func took(_ count: Int, of batch: RecordBatch, from index: Int, _ hand: PlaceInResponse) {
+    let topic = hand.topic
+    let events = batch.events.count - count..<batch.events.count
+    self.current.took(events, of: batch)
+    self.topics[topic].takenCount += count
+    self.takenCount += count
+    self.statistics.topics[topic].took(events, of: batch, latestCommit: self.current.latestCommit)
+    if self.mayRefuse {
+      self.retain(
+        count, from: index, ordinal: batch.events[events.lowerBound].ordinal, topic: topic)
+    }
+    self.commits.policy.took(events: count, at: hand.receivedAt)
   }
 
   private func takeDeadLetter(
@@ -251,7 +278,7 @@ extension PipelineRunner {
     let epoch = self.topics[topic].cursors.epoch(of: recipients)
     let ordinal = event.replayID.withUnsafeBufferPointer { replayID in
       event.eventID.withUnsafeBufferPointer { eventID in
-        self.current.took(replayID: replayID, eventID: eventID, transactionKey: nil)
+        self.current.tookUndecoded(replayID: replayID, eventID: eventID)
         return self.topics[topic].cursors.take(
           for: recipients, replayID: replayID, eventID: eventID,
           recordIDs: UnsafeBufferPointer(start: nil, count: 0))

@@ -22,19 +22,23 @@ struct RetainedEvents<Response: SourceResponse> {
 
   mutating func append(_ response: Response) { self.open.responses.append(response) }
 
-  /// Notes the ordinal of an event of the last response.
-  mutating func took(event: Int, topic: Int, epoch: Int, ordinal: Int64) {
+  /// Notes the ordinals of consecutive events of the last response.
+  ///
+  /// - Parameters:
+  ///   - event: the first of them.
+  ///   - ordinal: that of the first.
+  mutating func took(_ count: Int, from event: Int, topic: Int, epoch: Int, ordinal: Int64) {
     let response = self.open.responses.count - 1
     if let last = self.open.runs.last, last.response == response, last.topic == topic,
       last.epoch == epoch, last.firstEvent + last.count == event,
       last.firstOrdinal + Int64(last.count) == ordinal
     {
-      self.open.runs[self.open.runs.count - 1].count += 1
+      self.open.runs[self.open.runs.count - 1].count += count
     } else {
       self.open.runs.append(
         Run(
           topic: topic, response: response, firstEvent: event, epoch: epoch,
-          firstOrdinal: ordinal, count: 1))
+          firstOrdinal: ordinal, count: count))
     }
   }
 

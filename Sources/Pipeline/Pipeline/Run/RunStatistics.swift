@@ -30,17 +30,20 @@ package struct RunStatistics: Sendable {
 
     package init(name: String) { self.name = name }
 
-    /// Counts an event whose rows are written; called for each event.
-    mutating func took(
-      _ event: RecordBatch.Event, replayID: UnsafeBufferPointer<UInt8>, entity: String,
-      latestCommit: Int64
-    ) {
-      if self.taken.firstReplayID == nil { self.taken.firstReplayID = ReplayID(replayID) }
-      self.taken.rows += event.rowCount
-      if event.kind != .change, event.kind != .event {
-        self.taken.attention[Attention(entity: entity, kind: event.kind), default: 0] += 1
+    /// Counts events of a batch whose rows are written, at least one.
+    mutating func took(_ events: Range<Int>, of batch: RecordBatch, latestCommit: Int64) {
+      if self.taken.firstReplayID == nil {
+        let first = batch.events[events.lowerBound]
+        self.taken.firstReplayID = ReplayID(batch.bytes(first.replayID))
       }
-      if let time = event.commitTimestamp {
+      for index in events {
+        self.taken.rows += batch.events[index].rowCount
+        let kind = batch.events[index].kind
+        if kind != .change, kind != .event {
+          let attention = Attention(entity: batch.layout.entity, kind: kind)
+          self.taken.attention[attention, default: 0] += 1
+        }
+        guard let time = batch.events[index].commitTimestamp else { continue }
         if time > latestCommit {
           self.futureCommits += 1
         } else if CommitTime.range.contains(time) {

@@ -138,6 +138,11 @@ package protocol Source {
     event index: Int, of response: Response, topic: Int, into batch: RecordBatch
   ) throws(UndecodableEvent)
 
+  /// Appends consecutive events as `decode(event:of:topic:into:)` does, up to the first that has
+  /// another layout than the batch or cannot be decoded, and no further once the batch is large.
+  func decode(
+    consecutive events: Range<Int>, of response: Response, topic: Int, into batch: RecordBatch)
+
   func rawEvent(_ index: Int, of response: Response) -> RawEvent
 
   /// Fetches an event's schema again, unless that was done since the event was received. Returns in
