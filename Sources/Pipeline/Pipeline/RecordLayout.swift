@@ -144,25 +144,43 @@ package struct Column: Sendable, Equatable {
 }
 
 /// Slots that every layout has, whatever its schema.
-package enum MetadataSlot {
-  package static let replayID = 0  // string: hex text
-  package static let eventID = 1  // string
-  package static let kind = 2  // enumeration of `EventKind`
-  package static let entity = 3  // string
-  package static let changeType = 4  // string: symbol of the writer schema
-  package static let recordID = 5  // string
-  package static let recordIDs = 6  // stringList, with "record_ids": "array" only
-  package static let commitTimestamp = 7  // timestamp, milliseconds
-  package static let commitNumber = 8  // string of decimal digits
-  package static let commitUser = 9  // string
-  package static let transactionKey = 10  // string
-  package static let sequenceNumber = 11  // int32
-  package static let changeOrigin = 12  // string
-  package static let changedFields = 13  // fieldSet
-  package static let nulledFields = 14  // fieldSet
-  package static let diffFields = 15  // fieldSet
+@usableFromInline package enum MetadataSlot {
+  // Inlined into the decoder's loop, where a stored constant of another module is a call.
+
+  /// A string: the ID's bytes in hexadecimal.
+  @inlinable package static var replayID: Int { 0 }
+  /// A string.
+  @inlinable package static var eventID: Int { 1 }
+  /// An enumeration, `EventKind`.
+  @inlinable package static var kind: Int { 2 }
+  /// A string.
+  @inlinable package static var entity: Int { 3 }
+  /// A string: the symbol of the writer schema.
+  @inlinable package static var changeType: Int { 4 }
+  /// A string.
+  @inlinable package static var recordID: Int { 5 }
+  /// A list of strings, with "record_ids": "array" only.
+  @inlinable package static var recordIDs: Int { 6 }
+  /// A timestamp in milliseconds.
+  @inlinable package static var commitTimestamp: Int { 7 }
+  /// A string of decimal digits.
+  @inlinable package static var commitNumber: Int { 8 }
+  /// A string.
+  @inlinable package static var commitUser: Int { 9 }
+  /// A string.
+  @inlinable package static var transactionKey: Int { 10 }
+  /// A 32-bit integer.
+  @inlinable package static var sequenceNumber: Int { 11 }
+  /// A string.
+  @inlinable package static var changeOrigin: Int { 12 }
+  /// A set of fields.
+  @inlinable package static var changedFields: Int { 13 }
+  /// A set of fields.
+  @inlinable package static var nulledFields: Int { 14 }
+  /// A set of fields.
+  @inlinable package static var diffFields: Int { 15 }
   /// The first slot of the schema's own fields.
-  package static let count = 16
+  @inlinable package static var count: Int { 16 }
 }
 
 /// The column `_kind` (LinesAndColumns.md#a-line).

@@ -240,7 +240,8 @@ package final class AvroEventDecoder {
           "no record ID: \(EventLimits.maxRecordIDByteCount) bytes at most, without "
             + "U+0000", path: "\(EventLayout.headerName).recordIds[\(index)]")
       }
-      if kind(id) == .wildcard { event.kind = .wildcard }
+      // A pattern, because `==` of another module's enum is a call.
+      if case .wildcard = kind(id) { event.kind = .wildcard }
     }
     // Decoding has put the header's presence here (see `EventLayout`).
     row.presence[MetadataSlot.recordID] = RecordBatch.Presence.absent

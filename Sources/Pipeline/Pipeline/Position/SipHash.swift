@@ -20,6 +20,7 @@ struct SipHash {
   }
 
   /// Adds the number of bytes, then the bytes, filled up with zeros to a multiple of 8.
+  @inline(__always)  // so that the state stays in registers
   mutating func add(_ bytes: UnsafeBufferPointer<UInt8>) {
     self.add(UInt64(bytes.count))
     let raw = UnsafeRawBufferPointer(bytes)
@@ -35,6 +36,7 @@ struct SipHash {
   }
 
   /// The hash of everything added; nothing may be added afterwards.
+  @inline(__always)
   mutating func finish() -> UInt64 {
     // The last word has the number of bytes, modulo 256, in its highest byte.
     self.add(self.wordCount << 59)
