@@ -38,6 +38,9 @@ struct EventBenchmark: ParsableCommand {
   @Option(help: "The last step: decode, lines or files.")
   var step = Step.lines
 
+  @Flag(help: "Compress and write on another thread, with --step files.")
+  var aside = false
+
   @Option(help: "The directory for the files of --step files.")
   var work = "/tmp/event-benchmark"
 
@@ -49,7 +52,7 @@ struct EventBenchmark: ParsableCommand {
     switch self.step {
     case .decode: for _ in 0..<self.passes { try path.decode() }
     case .lines: for _ in 0..<self.passes { try path.encode() }
-    case .files: try path.write(passes: self.passes, to: self.work)
+    case .files: try path.write(passes: self.passes, to: self.work, aside: self.aside)
     }
     let microseconds = (Self.processorTime() - began) * 1e6 / Double(input.count * self.passes)
     print(
@@ -94,10 +97,11 @@ final class EventPath {
     return hash.snapshot().hex
   }
 
-  func write(passes: Int, to directory: String) throws {
-    let sink = FileSink(
-      FileSinkConfiguration(
-        directory: directory, pipeline: "benchmark", org: "00D000000000001", acceptsReset: true))
+  func write(passes: Int, to directory: String, aside: Bool) throws {
+    var configuration = FileSinkConfiguration(
+      directory: directory, pipeline: "benchmark", org: "00D000000000001", acceptsReset: true)
+    configuration.writesAside = aside
+    let sink = FileSink(configuration)
     try sink.recover(from: nil)
     var ordinal: Int64 = 0
     for _ in 0..<passes {

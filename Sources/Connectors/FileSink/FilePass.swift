@@ -237,8 +237,8 @@ extension FilePass {
 
   static let damaged = FileSinkError(
     .inconsistent,
-    "the checkpoint's entry for a snapshot is damaged; put back a copy of the checkpoint, or run "
-      + "'checkpoint restore' to restore the positions from the manifest")
+    "the checkpoint's entry for a snapshot is damaged; put back a copy of the checkpoint, or move it "
+      + "away and run 'checkpoint restore --from-manifest'")
 
   /// The passes over all objects, by object.
   ///

@@ -44,7 +44,7 @@ extension SegmentRecord {
       throw FileSinkError(
         .inconsistent,
         "the checkpoint's entry for a file in progress is damaged; put back a copy of the "
-          + "checkpoint, or run 'checkpoint restore' to restore the positions from the manifest")
+          + "checkpoint, or move it away and run 'checkpoint restore --from-manifest'")
     }
     self.init(
       part: part, name: name, byteCount: Int(length), sha256: sha256, manifest: manifest,
