@@ -20,7 +20,7 @@ import waits
 # Of sections counts and memory. A machine with much other load had 4.9 switches and 40 MiB.
 LIMITS = {"voluntary switches per response": 8, "peak MiB": 56}
 # Instructions per event, as counted when they were last changed; 3 % more are too many.
-INSTRUCTIONS = {"opportunity": 10428, "account": 12859, "wide": 39729, "platform": 3897}
+INSTRUCTIONS = {"opportunity": 10291, "account": 12779, "wide": 75601, "platform": 3922}
 INSTRUCTIONS_LIMIT = 1.03
 
 
