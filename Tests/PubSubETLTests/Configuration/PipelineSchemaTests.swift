@@ -187,7 +187,7 @@ struct PipelineSchemaTests {
       + sets(["commit"], "commit.")
       + sets(["checkpoint"], "checkpoint.") + sets(["dead_letter"], "dead_letter.")
       + sets(["run"], "run.")
-    #expect(all.count == 26)
+    #expect(all.count == 27)
     try self.expectNoChange(by: all)
   }
 
