@@ -88,7 +88,7 @@ struct WriterThreadTests {
     script.eventsPerCommit = 24
     let model = ModelFileSystem()
     let faulty = FaultyFileSystem(model)
-    // Of several writes of lines, before the commit.
+    // Each write of lines fails, the first one before the commit.
     faulty.fault = { _, call in
       call.name == "write" && call.path.hasSuffix(".part") ? ENOSPC : nil
     }

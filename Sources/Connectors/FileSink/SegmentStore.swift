@@ -68,7 +68,11 @@ final class SegmentStore {
     self.pieceByteCount = pieceByteCount
   }
 
-  deinit { self.scratch.deallocate() }
+  deinit {
+    // `lock` is released after this.
+    self.writerThread?.stop()
+    self.scratch.deallocate()
+  }
 
   var openFileCount: Int { self.writers.count }
   var memoryByteCount: Int { self.writers.values.reduce(0) { $0 + $1.memoryByteCount } }

@@ -42,8 +42,9 @@ final class WriterThread {
   /// - Parameter wakingByteCount: the number of bytes from which on lines are not kept back.
   init(wakingByteCount: Int) { self.wakingByteCount = wakingByteCount }
 
-  /// Waits until no file is in use by the other thread, because the next run may open them.
-  deinit {
+  /// Drops what is on its way, and waits until no file is in use by the other thread. To be called
+  /// while the sink has its lock, because the next run opens the files.
+  func stop() {
     guard self.hasStarted else { return }
     self.monitor.withLock { $0.isStopped = true }
     self.monitor.wake()
