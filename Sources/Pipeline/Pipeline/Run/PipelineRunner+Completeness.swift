@@ -6,18 +6,23 @@ extension PipelineRunner {
   /// Commit times are whole seconds, and changes are delivered slightly after they are made.
   private static var deliverySkew: Int64 { 5000 }
 
-  /// The service's clock, as far as known.
-  private var clock: ServiceClock {
-    self.configuration.serviceClock
-      ?? ServiceClock(reading: self.wallClock(), readAt: self.now)
+  /// The service's clock, as far as known, or else this machine's.
+  private func clock(at now: Instant) -> ServiceClock {
+    self.configuration.serviceClock ?? ServiceClock(reading: self.wallClock(), readAt: now)
   }
 
   /// Now.
-  var serviceTime: Int64 { self.clock.time(at: self.now) }
+  var serviceTime: Int64 {
+    let now = self.now
+    return self.clock(at: now).time(at: now)
+  }
 
   /// Accepts only commit times within the calendar and not in the future; all others are wrong and
   /// prove nothing.
-  var latestCommit: Int64 { self.clock.latestCommit(at: self.now) }
+  var latestCommit: Int64 {
+    let now = self.now
+    return self.clock(at: now).latestCommit(at: now)
+  }
 
   /// The time through which a stream is complete if it had nothing more at `time` or delivered a
   /// change of that time. Changes arrive in commit order.
