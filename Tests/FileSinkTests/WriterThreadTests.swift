@@ -132,21 +132,28 @@ struct WriterThreadTests {
     #expect(errors > 0)
   }
 
-  @Test("A sink that is dropped leaves no file in use")
+  @Test("A sink that is dropped has its lock as long as it writes, and leaves no file in use")
   func dropped() throws {
     let model = ModelFileSystem()
+    let watched = FaultyFileSystem(model)
+    var isUnlocked = false
+    watched.fault = { _, call in
+      if call.path.hasSuffix(".part"), !model.hasLock { isUnlocked = true }
+      return nil
+    }
     let script = Self.script(seed: 3)
     for _ in 0..<50 {
       var configuration = FileSinkConfiguration(
         directory: "/out", pipeline: "opps", org: "00D000000000001")
       configuration.writesAside = true
       let sink = FileSink(
-        configuration, fileSystem: SerializedFileSystem(model), clock: TestClock().sinkClock,
+        configuration, fileSystem: SerializedFileSystem(watched), clock: TestClock().sinkClock,
         pieceByteCount: 1)
       try sink.recover(from: nil)
       for batch in TestBatches().batches(script.events[0..<10]) { try sink.write(batch) }
     }
     // Each of them found, and removed, what the one before had left.
     #expect(model.files.keys.count { $0.hasSuffix(".part") } <= 10)
+    #expect(!isUnlocked)
   }
 }

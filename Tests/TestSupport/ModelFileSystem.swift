@@ -55,6 +55,9 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
 
   // MARK: What tests do to it
 
+  /// Whether somebody has a lock on any file.
+  package var hasLock: Bool { self.names.values.contains { $0.lockHolder != nil } }
+
   /// The process is gone: descriptors and locks with it, what was written stays.
   package func kill() {
     self.open = [:]

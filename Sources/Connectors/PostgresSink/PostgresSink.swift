@@ -7,12 +7,13 @@ internal import PostgresClient
 /// connection, a deadlock or a restart of the server, the whole transaction is sent again. If the
 /// answer to `COMMIT` is lost, the checkpoint row shows whether it was executed. During a run this
 /// class never waits: see `PostgresSession`.
-package final class PostgresSink: TableStore, LeasedStore {
+package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
   package let name: String
   /// Rows committed in this run.
   package private(set) var committedRowCount = 0
   /// Records that were read, committed in this run.
   package private(set) var committedReadCount = 0
+  package var whileWaiting: (() -> Bool)?
   /// Receives a notice for each schema change, one sentence each.
   package var onNotice: ((String) -> Void)?
   /// Receives a sentence for each missing object that was recreated, and for each view that shows
@@ -207,6 +208,7 @@ package final class PostgresSink: TableStore, LeasedStore {
 
   /// Ends the lease. After an error, it expires by itself.
   package func close() {
+    self.session.leaveSpare(isLost: true)
     guard self.connection.isConnected else { return }
     if self.connection.transactionStatus != .idle { try? self.session.rollBack() }
     self.updateDueViews()
@@ -271,7 +273,7 @@ package final class PostgresSink: TableStore, LeasedStore {
     }
     // Existing rows are skipped, which a COPY cannot do.
     if batch.isRedriven { return self.noteRedriven(batch) }
-    if self.sealed == nil { self.session.sendAhead(rows) }
+    self.session.sendAhead(rows)
   }
 
   private func refuse(
@@ -367,12 +369,14 @@ package final class PostgresSink: TableStore, LeasedStore {
     precondition(self.sealed == nil, "a commit is sealed while another one is on its way")
     self.sealed = SealedCommit(self.open)
     self.open = OpenCommit()
+    self.session.isSealed = true
     for rows in self.pending { rows.seal() }
   }
 
   /// Removes the sealed commit, whose transaction is committed.
   func finish(_ commit: SealedCommit) {
     self.sealed = nil
+    let byteCount = self.pending.reduce(0) { $0 + $1.sealed.bytes.count }
     self.committedRowCount -= commit.refusedRows.count
     for rows in self.pending {
       self.committedRowCount += rows.sealed.rows.count
@@ -388,5 +392,6 @@ package final class PostgresSink: TableStore, LeasedStore {
         "a \(read.rows.entity) that was read cannot be stored: \(read.error.message)")
     }
     self.session.committed(topics: commit.topics)
+    if self.whileWaiting != nil { self.session.openSpare(for: self.pending, byteCount: byteCount) }
   }
 }

@@ -89,6 +89,11 @@ package final class PubSubSource<Transport: ClientTransport>: Source {
     return await self.signals.receive(until: deadline)
   }
 
+  package func poll() -> SourceSignal<PubSubResponse>? {
+    self.limitDecoders()
+    return self.signals.poll()
+  }
+
   package func interruption(until deadline: ContinuousClock.Instant) async -> Bool {
     // Only interruptions are urgent.
     await self.signals.receive(until: deadline, urgentOnly: true) != nil

@@ -114,6 +114,20 @@ extension PostgresConnection {
     return try self.finishCopy()
   }
 
+  /// Begins a COPY after other statements, and does not wait for the server: see `hasRoomForCopy`.
+  package func requestCopyIn(after first: String, _ sql: String) throws(PostgresError) {
+    try self.requestCopy(after: first, sql, trailer: Self.copyTrailer)
+  }
+
+  /// Like `sendCopyIn` for a COPY that takes more rows, but does not wait until the server has room
+  /// for them.
+  package func queueCopyIn(
+    _ sql: String, _ body: (inout CopyWriter) throws -> Void
+  ) throws {
+    precondition(self.isTakingCopy(sql), "a COPY that has yet to begin")
+    try self.withoutWaiting { try self.sendCopyIn(sql, body) }
+  }
+
   /// Like `copyIn`, but the COPY stays open for more rows. The next call has to be this one or
   /// `finishCopy`. A new COPY would make the server allocate its buffers of a thousand rows again.
   package func sendCopyIn(
@@ -126,7 +140,8 @@ extension PostgresConnection {
     }
     do {
       var writer = CopyWriter(self)
-      if isNew { try writer.header() }
+      if isNew || self.copyUnderWay?.lacksHeader == true { try writer.header() }
+      self.copyUnderWay?.lacksHeader = false
       try body(&writer)
       try writer.flush()
       self.noteSentRows(writer.rowCount)

@@ -8,6 +8,16 @@ struct CopyUnderWay {
   var startedAt: ContinuousClock.Instant
   /// Rows that the table has to have in the end.
   var sentRowCount = 0
+  var state = State.accepted
+  var lacksHeader = false
+
+  enum State {
+    /// The statements before it are not answered.
+    case announced
+    /// It has been sent, and the server has not said that it takes data.
+    case requested
+    case accepted
+  }
   /// Trailer and end have been sent.
   var isEnded = false
 }
@@ -26,10 +36,69 @@ extension PostgresConnection {
       statement: sql, trailer: trailer, startedAt: self.configuration.clock.now)
   }
 
+  /// Begins a COPY and does not wait for the server: `hasRoomForCopy` shows when it takes data.
+  ///
+  /// - Parameter first: statements before it. They are sent alone, because a time limit that they set
+  ///   would not count for the rest of the same message.
+  package func requestCopy(
+    after first: String, _ sql: String, trailer: [UInt8]
+  ) throws(PostgresError) {
+    precondition(self.copyUnderWay == nil, "a COPY is under way")
+    try self.startWithoutWaiting(first)
+    self.copyUnderWay = CopyUnderWay(
+      statement: sql, trailer: trailer, startedAt: self.configuration.clock.now, state: .announced,
+      lacksHeader: true)
+  }
+
+  private func startWithoutWaiting(_ sql: String) throws(PostgresError) {
+    var failure: PostgresError?
+    self.withoutWaiting {
+      do throws(PostgresError) {
+        try self.start("COPY") { PQsendQuery(self.connection, sql) }
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Sends what the server has room for, and never waits.
+  ///
+  /// - Returns: whether the COPY under way takes more data at once.
+  package func hasRoomForCopy() throws(PostgresError) -> Bool {
+    guard let copy = self.copyUnderWay, !copy.isEnded else { return false }
+    guard self.isConnected, try self.consumeInput() else {
+      throw .connectionLost("the connection was closed during a COPY")
+    }
+    guard PQflush(self.connection) == 0 else { return false }
+    if copy.state == .accepted { return true }
+    while PQisBusy(self.connection) == 0 {
+      guard let result = PQgetResult(self.connection).map({ PostgresResult($0, self.fault) }) else {
+        guard self.copyUnderWay?.state == .announced else {
+          throw PostgresError(
+            .resources, "postgres: \(Self.label(copy.statement)): no COPY FROM STDIN")
+        }
+        try self.startWithoutWaiting(copy.statement)
+        self.copyUnderWay?.state = .requested
+        return false
+      }
+      switch result.status {
+      case PGRES_COPY_IN:
+        self.copyUnderWay?.state = .accepted
+        return true
+      case PGRES_COMMAND_OK, PGRES_TUPLES_OK: continue
+      default: throw self.error(of: result, copy.statement, hasRows: false)
+      }
+    }
+    return false
+  }
+
   /// True when the COPY under way takes more data of this statement. Not when it is old: the
   /// statement timeout counts from its beginning.
   package func isTakingCopy(_ sql: String) -> Bool {
-    guard let copy = self.copyUnderWay, !copy.isEnded, copy.statement == sql else { return false }
+    guard let copy = self.copyUnderWay, !copy.isEnded, copy.state == .accepted,
+      copy.statement == sql
+    else { return false }
     let timeout = self.configuration.statementTimeout
     return timeout == .zero || self.configuration.clock.now - copy.startedAt < timeout / 4
   }

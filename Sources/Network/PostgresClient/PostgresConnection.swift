@@ -18,6 +18,9 @@ package final class PostgresConnection {
   var connection: OpaquePointer  // PGconn *
   /// Called while the connection waits for the server; true gives the connection up.
   package var givesUp: (() -> Bool)?
+  /// Called while the connection waits for the server, for work that may use other connections, not
+  /// this one. Returns how long to wait before the next call.
+  package var whileWaiting: (() -> Duration)?
   /// Given up: the server was silent for too long.
   private var isAbandoned = false
   /// The last sign of life: an answer, or what a statement waits for since.
@@ -27,6 +30,8 @@ package final class PostgresConnection {
   private var hasAnswered = false
   /// The statements are such that every server answers them at once: see `quickly`.
   private var expectsQuickAnswers = false
+  /// Data that the server has no room for stay in libpq's buffer: see `withoutWaiting`.
+  private var leavesDataUnsent = false
   /// Made to find out whether the server answers, so its first silence ends it.
   var isInquiry = false
   private(set) var fault = AnswerFault()
@@ -167,18 +172,30 @@ package final class PostgresConnection {
     return try body()
   }
 
-  /// `begin` of a transaction that writes many values.
+  /// Hands data to libpq, which sends what the server has room for. The rest follows with the next
+  /// data or `hasRoomForCopy`.
+  func withoutWaiting<Value>(
+    _ body: () throws -> Value
+  ) rethrows -> Value {
+    let outer = self.leavesDataUnsent
+    self.leavesDataUnsent = true
+    defer { self.leavesDataUnsent = outer }
+    return try body()
+  }
+
+  /// `BEGIN` of a transaction that writes many values.
   ///
   /// Rows too long for a quarter of a page are compressed by the server, with LZ4 several times
   /// faster than with its default, pglz. Left alone is what somebody has decided on, for the server,
   /// the database, the role or a column; servers before 14, or built without LZ4, do not know it.
-  package func beginLoad() throws(PostgresError) {
-    try self.execute(
-      """
-      \(self.beginStatement); SELECT set_config(name, 'lz4', true) FROM pg_settings \
-      WHERE name = 'default_toast_compression' AND source = 'default' AND 'lz4' = ANY (enumvals)
-      """)
+  package var beginLoadStatement: String {
+    """
+    \(self.beginStatement); SELECT set_config(name, 'lz4', true) FROM pg_settings \
+    WHERE name = 'default_toast_compression' AND source = 'default' AND 'lz4' = ANY (enumvals)
+    """
   }
+
+  package func beginLoad() throws(PostgresError) { try self.execute(self.beginLoadStatement) }
 
   /// Runs statements in a transaction of their own; nothing stays of it when `body` throws.
   package func transaction<Value>(
@@ -220,6 +237,7 @@ package final class PostgresConnection {
       switch PQflush(self.connection) {
       case 0: return
       case 1:
+        if self.leavesDataUnsent { return }
         // Also reads input, because the server may wait until its messages are read.
         if try self.wait(Int16(POLLIN | POLLOUT), by: deadline) & Int16(POLLIN) != 0,
           try !self.consumeInput()
@@ -268,7 +286,7 @@ package final class PostgresConnection {
   }
 
   /// - Returns: false when the connection is lost.
-  private func consumeInput() throws(PostgresError) -> Bool {
+  func consumeInput() throws(PostgresError) -> Bool {
     guard !self.answerLimit.isExceeded(self.configuration.maxAnswerBytes) else {
       self.abandon()
       self.fault.note(
@@ -285,9 +303,12 @@ package final class PostgresConnection {
   ) throws(PostgresError) -> Int16 {
     waiting: while true {
       let inquiry = self.configuration.clock.now + self.configuration.silenceTimeout
-      let answer = Self.poll(
-        PQsocket(self.connection), events, by: min(deadline ?? inquiry, inquiry),
-        self.configuration.clock, givesUp: self.givesUp)
+      let limit = min(deadline ?? inquiry, inquiry)
+      let answer =
+        self.work(until: events, or: limit)
+        ?? Self.poll(
+          PQsocket(self.connection), events, by: limit, self.configuration.clock,
+          givesUp: self.givesUp)
       let now = self.configuration.clock.now
       if let answer {
         self.heardAt = now
@@ -307,6 +328,23 @@ package final class PostgresConnection {
     self.abandon()
     throw .connectionLost(
       "the server did not answer in time; the connection was closed", since: self.heardAt)
+  }
+
+  /// Does other work until events come.
+  ///
+  /// - Returns: nil if there is no other work, at `limit`, or when the connection is given up.
+  private func work(until events: Int16, or limit: ContinuousClock.Instant) -> Int16? {
+    var pause = Duration.zero
+    while self.whileWaiting != nil {
+      var descriptor = pollfd(fd: PQsocket(self.connection), events: events, revents: 0)
+      let count = self.configuration.clock.waitingForOthers {
+        Glibc.poll(&descriptor, 1, Int32(pause.milliseconds))
+      }
+      if count > 0 { return descriptor.revents }
+      guard self.configuration.clock.now < limit, self.givesUp?() != true else { return nil }
+      if let next = self.whileWaiting?() { pause = next }
+    }
+    return nil
   }
 
   /// Ends the connection, so that the server ends the transaction.

@@ -140,12 +140,15 @@ final class MemoryDeadLetters: DeadLetterStore {
 }
 
 /// Lines and positions in memory, of one transaction. Refuses events by their ID.
-final class MemoryDatabase: TableStore, LeasedStore, RepairingStore {
+final class MemoryDatabase: TableStore, LeasedStore, RepairingStore, OverlappingStore {
   typealias Line = (line: String, event: String, topic: String, epoch: Int, ordinal: Int64)
 
   let name: String
   var refusedEvents: Set<String> = []
   var outages = OutagePlan()
+  var whileWaiting: (() -> Bool)?
+  /// Whether its server is slow, so that everything that may be taken meanwhile is.
+  var isSlow = false
   private(set) var notedLetters: [String] = []
   private(set) var leftOut: [String] = []
   /// Calls of `renewLease`.
@@ -213,6 +216,7 @@ final class MemoryDatabase: TableStore, LeasedStore, RepairingStore {
     try self.crash.pass()
     if let answer = self.outages.next() { return answer }
     guard let sealed, self.prepared == nil else { preconditionFailure("nothing to prepare") }
+    self.waitForServer()
     for letter in commit.letters where !self.notedLetters.contains(letter.eventID) {
       self.notedLetters.append(letter.eventID)
     }
@@ -235,6 +239,7 @@ final class MemoryDatabase: TableStore, LeasedStore, RepairingStore {
     try self.crash.pass()
     if let answer = self.outages.next() { return answer }
     guard let prepared else { preconditionFailure("committed what was not prepared") }
+    self.waitForServer()
     self.store.transactions[self.name] = (
       prepared.topics.mapValues(\.json), prepared.lines
     )
@@ -248,6 +253,10 @@ final class MemoryDatabase: TableStore, LeasedStore, RepairingStore {
   }
 
   func complete() {}
+
+  private func waitForServer() {
+    while self.isSlow, self.whileWaiting?() == true {}
+  }
 
   // MARK: Records that were read
 

@@ -15,6 +15,8 @@ import Testing
     var wallClock: Int64 = 1_000_000
     /// Names of stores besides the checkpoint.
     var databases: [String] = []
+    /// Whether the databases' servers are slow.
+    var areSlow = false
     /// What an event counts for in a sink until it is committed.
     var lineByteCount = 0
     var refusedEvents: Set<String> = []
@@ -52,6 +54,7 @@ import Testing
       try self.letters.recover(from: self.store.deadLetters)
       let databases = self.databases.map { name in
         let database = MemoryDatabase(name: name, store: self.store, crash: crash)
+        database.isSlow = self.areSlow
         database.refusedEvents = self.refusedEvents
         database.isDue = self.isLeaseDue
         database.takesReads = true
@@ -447,8 +450,10 @@ import Testing
     #expect(waited <= .milliseconds(200) * later.periods)
   }
 
-  @Test("An event that a store refuses is one dead letter, wherever a run crashes")
-  func refusedEvents() async throws {
+  @Test(
+    "An event that a store refuses is one dead letter, wherever a run crashes",
+    arguments: [false, true])
+  func refusedEvents(areSlow: Bool) async throws {
     let log = Self.events(14)
     var point = 0
     var hasCrashed = true
@@ -457,6 +462,7 @@ import Testing
       harness.configuration.maxDeadLetters = 2
       harness.databases = ["t"]
       harness.refusedEvents = ["e3", "e9"]
+      harness.areSlow = areSlow
       hasCrashed = false
       do {
         try await harness.run(ScriptedSource(log), crashAfter: point)

@@ -236,6 +236,10 @@ final class ScriptedSource: Source, @unchecked Sendable {
     return .ended(topic: 0, nil)
   }
 
+  func poll() -> SourceSignal<ScriptedResponse>? {
+    self.queue.isEmpty ? nil : self.queue.removeFirst()
+  }
+
   /// Waits without taking anything so far.
   private(set) var waitCount = 0
   /// Done at each of them, with their number from 0; true asks for a clean stop.

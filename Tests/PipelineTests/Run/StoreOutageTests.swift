@@ -43,6 +43,7 @@ import Testing
         var hasCrashed = true
         while hasCrashed {
           let harness = self.harness(away: first..<first + length, databases: databases)
+          harness.areSlow = length > 1
           hasCrashed = false
           do {
             try await harness.run(source(), crashAfter: point)

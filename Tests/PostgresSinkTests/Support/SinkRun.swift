@@ -21,6 +21,8 @@ final class SinkRun {
   /// Refused events that `prepare` has reported.
   private(set) var refused: [RefusedEvent] = []
   private let epoch: Int
+  /// The layout of all rows that are written without another.
+  private let layout = SinkRun.layout()
 
   static func layout(
     _ amount: ColumnType = .double, schemaID: String = "schema-1", _ more: [Column] = []
@@ -69,10 +71,10 @@ final class SinkRun {
 
   /// Creates a record for each of the names, with the name as its ID.
   func write(
-    _ names: [String], layout: RecordLayout = SinkRun.layout(), type: String = "CREATE",
+    _ names: [String], layout: RecordLayout? = nil, type: String = "CREATE",
     _ fields: (String) -> [Int: TestCell] = { _ in [:] }
   ) throws {
-    let batch = RecordBatch(layout: layout)
+    let batch = RecordBatch(layout: layout ?? self.layout)
     batch.epoch = self.epoch
     for name in names {
       batch.addChange(

@@ -13,9 +13,9 @@ final class PendingRows {
   /// Records that were read, which follow the events of their transaction.
   var openReads: RowBuffer
   private(set) var sealedReads: RowBuffer
-  /// The number of rows that the transaction has sent to the history, counted from the first row of
-  /// the sealed commit, or of the open one if none is sealed.
-  private(set) var sentCount = 0
+  /// The numbers of rows that the transactions of the two commits have sent to the history.
+  private(set) var openSentCount = 0
+  private(set) var sealedSentCount = 0
   private var sentByteCount = 0
   /// The newest commit time of the events so far, milliseconds since 1970.
   private var newestCommit: Int64?
@@ -60,22 +60,44 @@ final class PendingRows {
     self.newestCommit = max(self.newestCommit ?? time, time)
   }
 
-  /// Bytes of values that the transaction has not sent yet.
+  /// Bytes of values that the transaction of the open commit has not sent yet.
   var unsentByteCount: Int { self.open.bytes.count - self.sentByteCount }
 
-  /// Call this when everything encoded so far has been sent.
-  func sent() {
-    self.sentCount = self.open.rows.count
-    self.sentByteCount = self.open.bytes.count
+  /// The next rows to be sent, with at least `byteCount` bytes of values if there are as many.
+  func unsentRows(byteCount: Int) -> Range<Int> {
+    let limit = self.sentByteCount + byteCount
+    var end = self.openSentCount
+    while end < self.open.rows.count, self.end(ofRowsBefore: end) < limit { end += 1 }
+    return self.openSentCount..<end
   }
 
-  /// Call this when the sent rows are rolled back.
-  func unsend() { (self.sentCount, self.sentByteCount) = (0, 0) }
+  /// Where the values of the first `count` rows of the open commit end: a row's metadata follow them.
+  private func end(ofRowsBefore count: Int) -> Int {
+    if count == self.open.rows.count { return self.open.bytes.count }
+    return count == 0 ? 0 : self.open.rows[count - 1].metadata.upperBound
+  }
+
+  /// Call this when the first `count` rows of the open commit have been sent.
+  func sent(_ count: Int) {
+    self.openSentCount = count
+    self.sentByteCount = self.end(ofRowsBefore: count)
+  }
+
+  /// Call this when the sent rows of the open commit are rolled back.
+  func unsend() { (self.openSentCount, self.sentByteCount) = (0, 0) }
+
+  /// Call this when the sent rows of the sealed commit are rolled back.
+  func unsendSealed() { self.sealedSentCount = 0 }
+
+  /// Call this when the first `count` rows of the sealed commit have been sent.
+  func sentSealed(_ count: Int) { self.sealedSentCount = count }
 
   /// Call this when later rows belong to the next commit.
   func seal() {
     swap(&self.open, &self.sealed)
     swap(&self.openReads, &self.sealedReads)
+    self.sealedSentCount = self.openSentCount
+    self.unsend()
     self.sealedNewestCommit = self.newestCommit
   }
 
@@ -87,7 +109,7 @@ final class PendingRows {
     self.sealedReads.removeAll()
     if self.openReads.rows.isEmpty { swap(&self.openReads, &self.sealedReads) }
     self.loader.removeAll()
-    self.unsend()
+    self.sealedSentCount = 0
   }
 
   func isFor(_ tables: LayoutTables) -> Bool {

@@ -25,19 +25,34 @@ package final class PostgresSession {
   package var onRetry: RetryReceiver?
   /// Called when an attempt succeeds after such errors.
   package var onRecovery: (() -> Void)?
-  let connection: PostgresConnection
+  /// Has the transaction of the sealed commit or, if none is sealed, of the open one.
+  var connection: PostgresConnection
   var checkpoint: PostgresCheckpoint
-  private let configuration: PostgresSinkConfiguration
+  let configuration: PostgresSinkConfiguration
   private let catalog: TableCatalog
   private var mode = Mode.waits
   private var retries: Retries
   private var renewedAt: ContinuousClock.Instant
-  /// Since the last commit the connection was lost and reopened, perhaps to another server.
-  private(set) var isReconnected = false
+  /// The last commit was made over another connection, perhaps to another server.
+  var isReconnected = false
   /// Rows that have been sent before their transaction was complete.
   var ahead: [PendingRows] = []
   /// False from the first failed call until the end of its transaction.
   var maySendAhead = true
+  /// A commit is sealed and not known to be durable.
+  var isSealed = false
+  /// A second connection, for rows of the open commit while one is sealed.
+  var spare: PostgresConnection?
+  /// The rows that its transaction has.
+  var spareRows: PendingRows?
+  /// When that transaction began, or the last one ended in vain.
+  var sparedAt: ContinuousClock.Instant?
+  /// False where one connection has to suffice.
+  var maySpare = true
+  /// The histories, by qualified name, that two transactions write without waiting for each other.
+  var independent: Set<String> = []
+  /// The sealed commit is being sent, and for the first time.
+  var isOverlapping = false
 
   /// Connects.
   init(
@@ -55,7 +70,10 @@ package final class PostgresSession {
   /// Called while the session waits for the database; returns true to give up the connection.
   package var givesUp: (() -> Bool)? {
     get { self.connection.givesUp }
-    set { self.connection.givesUp = newValue }
+    set {
+      self.connection.givesUp = newValue
+      self.spare?.givesUp = newValue
+    }
   }
 
   var now: ContinuousClock.Instant { self.configuration.connection.clock.now }
@@ -125,7 +143,9 @@ package final class PostgresSession {
         if self.mode == .waits { self.succeeded() }
         return value
       } catch let error as PostgresError {
-        // The rows sent ahead are lost with the failed transaction.
+        // The rows sent ahead are lost with the failed transaction. The second one must not hold locks
+        // meanwhile.
+        self.isOverlapping = false
         self.forgetAhead()
         if error.sqlState == SQLState.readOnlySQLTransaction { try self.leaveReadOnlySession() }
         if mayCorrect, try self.correctSequences(after: error) {
@@ -215,6 +235,8 @@ package final class PostgresSession {
   private func beginAttempt(isContinuing: Bool) throws {
     if !self.connection.isConnected {
       self.forgetAhead()
+      // It may be to another server, or the last one that the role may have.
+      self.leaveSpare(isLost: true)
       try self.connection.reset()
       self.isReconnected = true
     } else if !isContinuing {
@@ -272,7 +294,9 @@ package final class PostgresSession {
     self.renewedAt = self.now
     self.isReconnected = false
     self.maySendAhead = true
+    self.isSealed = false
     self.ahead.removeAll()
+    self.takeSpare()
   }
 }
 

@@ -26,7 +26,9 @@ extension PostgresSink {
       commit.topics = PostgresCheckpoint.text(JSONValue(.object(members)))
       commit.undecodable = letters
       return try self.session.answering(for: self.pending) {
-        try self.session.retrying(continuesAhead: true) { _ in try self.send(&commit) }
+        try self.session.overlapping(self.whileWaiting) {
+          try self.session.retrying(continuesAhead: true) { _ in try self.send(&commit) }
+        }
         let refused = commit.tellRefused(by: self.name)
         return refused.isEmpty ? .done : .refused(refused)
       }
@@ -71,7 +73,7 @@ extension PostgresSink {
   private func makeDurable(_ commit: inout SealedCommit) throws -> Bool {
     do {
       if commit.isInDoubt { return try self.commitAgain(&commit) }
-      try self.connection.execute("COMMIT")
+      try self.session.overlapping(self.whileWaiting) { try self.connection.execute("COMMIT") }
       return true
     } catch let error as PostgresError where error.disposition == .retry && !commit.isInDoubt {
       commit.isInDoubt = true
@@ -149,7 +151,7 @@ extension PostgresSink {
   private func sendTransaction(of commit: inout SealedCommit) throws {
     commit.begin()
     if self.session.isAhead {
-      try self.connection.finishCopy()
+      try self.session.finishAhead(sendsRest: !commit.isRedriving)
     } else {
       try self.connection.beginLoad()
     }
@@ -192,7 +194,7 @@ extension PostgresSink {
       var end = start + 1
       while end < range.upperBound, rows.sealed.rows[end].epoch == epoch { end += 1 }
       try rows.loader.load(
-        rows.sealed, rows: start..<end, sentCount: rows.sentCount, over: self.connection,
+        rows.sealed, rows: start..<end, sentCount: rows.sealedSentCount, over: self.connection,
         isRereading: epoch > 1 || isRedriving)
       start = end
     }

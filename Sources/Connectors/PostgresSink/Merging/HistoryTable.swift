@@ -23,6 +23,20 @@ package struct HistoryTable {
       + definition.dataColumns.map(\.quotedName)).joined(separator: ", ")
   }
 
+  /// Whether two transactions that insert rows never wait for each other: no row excludes another, and
+  /// nothing else happens to a row.
+  func isIndependent(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    let result = try connection.query(
+      """
+      SELECT c.relkind = 'r' AND NOT c.relispartition AND NOT c.relhasrules \
+      AND NOT c.relhastriggers AND NOT EXISTS (SELECT FROM pg_catalog.pg_index AS i \
+      WHERE i.indrelid = c.oid AND (i.indisunique OR i.indisexclusion)) \
+      FROM pg_catalog.pg_class AS c \
+      WHERE c.oid = \(SQLIdentifier.literal(self.definition.qualifiedName))::regclass
+      """)
+    return result[0, 0] == "t"
+  }
+
   /// A COPY to the table is open for more rows.
   package func isTaking(over connection: PostgresConnection) -> Bool {
     connection.isTakingCopy(self.copyStatement)
@@ -37,6 +51,21 @@ package struct HistoryTable {
     guard !rows.isEmpty else { return }
     self.check(buffer)
     try connection.sendCopyIn(self.copyStatement) { writer in
+      for row in rows { try self.copy(row, of: buffer, to: &writer) }
+    }
+  }
+
+  /// Begins a transaction in which the table takes rows, and does not wait for the server.
+  package func request(over connection: PostgresConnection) throws(PostgresError) {
+    try connection.requestCopyIn(after: connection.beginLoadStatement, self.copyStatement)
+  }
+
+  /// Sends rows to the COPY that is open, and does not wait until the server has room for them.
+  package func queue(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
+  ) throws {
+    self.check(buffer)
+    try connection.queueCopyIn(self.copyStatement) { writer in
       for row in rows { try self.copy(row, of: buffer, to: &writer) }
     }
   }

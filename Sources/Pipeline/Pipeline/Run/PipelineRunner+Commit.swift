@@ -43,12 +43,15 @@ extension PipelineRunner {
     for (number, store) in self.stores.enumerated() {
       for event in store.takeRefusedEvents() { try self.takeRefused(event, missingIn: number) }
     }
-    try self.advance()
+    // In the middle of a response, the next step does it, so that more can be taken meanwhile.
+    if self.inHand == nil || !self.overlaps { try self.advance() }
     return true
   }
 
   /// Commits everything that has been taken, and waits until it is durable.
   func settle(isLast: Bool = false) async throws {
+    self.overlap.isSettling = true
+    defer { self.overlap.isSettling = false }
     while self.inFlight != nil { try await self.waitForStores() }
     try self.commit(isLast: isLast)
     while self.inFlight != nil { try await self.waitForStores() }
@@ -70,6 +73,8 @@ extension PipelineRunner {
   /// Advances the commit in flight as far as possible.
   func advance() throws {
     self.commits.inFlight?.retry()
+    self.overlap.isAdvancing = true
+    defer { self.overlap.isAdvancing = false }
     while let step = self.inFlight?.next {
       switch step {
       case .prepare(let number): try self.prepare(number)
@@ -79,9 +84,44 @@ extension PipelineRunner {
         } else {
           self.commits.inFlight?.committed(by: number)
         }
-      case .finish: return try self.finishCommit()
+      case .finish: try self.finishCommit()
       }
     }
+    // It concerns events after those of the commit.
+    if let failure = self.overlap.failure { throw failure }
+  }
+
+  var overlaps: Bool { self.stores.contains { $0.overlapping != nil } }
+
+  /// Lets stores take more of the stream while they wait for their servers.
+  func beginOverlapping() {
+    for store in self.stores {
+      store.overlapping?.whileWaiting = { [unowned self] in self.takeWhileWaiting() }
+    }
+  }
+
+  /// Takes a response for the commit after the one in flight.
+  ///
+  /// - Returns: false if no response is there, or none may be taken.
+  private func takeWhileWaiting() -> Bool {
+    guard self.overlap.mayTake, self.inFlight != nil, self.inHand == nil, !self.isFull else {
+      return false
+    }
+    guard let signal = self.source.poll() else { return false }
+    switch signal {
+    case .response(let topic, let response, let receivedAt):
+      do {
+        try self.take(response, topic: topic, receivedAt: receivedAt)
+      } catch {
+        self.overlap.failure = error
+      }
+      self.checkEnd(now: self.now)
+    case .interrupted: self.interrupt()
+    default:
+      self.overlap.signal = signal
+      return false
+    }
+    return true
   }
 
   private func prepare(_ number: Int) throws {

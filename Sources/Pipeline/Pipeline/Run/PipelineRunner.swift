@@ -52,6 +52,7 @@ package final class PipelineRunner<S: Source> {
   /// The response that is being taken or had to be set aside.
   var inHand: (response: S.Response, place: PlaceInResponse)?
   @exclusivity(unchecked) var current = CurrentResponse()
+  var overlap = Overlap<S.Response>()
   /// No signal was waiting at the last look, and no records are being read.
   private(set) var isIdle = false
 
@@ -123,6 +124,7 @@ package final class PipelineRunner<S: Source> {
   /// - Throws: what a sink or the checkpoint store throws; nothing is committed afterwards.
   package func run() async throws -> RunOutcome {
     self.began = self.now
+    self.beginOverlapping()
     for (index, topic) in self.topics.enumerated() {
       if let resume = topic.cursors.resume { self.source.becameDurable(resume, topic: index) }
     }
@@ -147,6 +149,10 @@ package final class PipelineRunner<S: Source> {
   /// Advances the commit in flight, the response in hand or the next signal.
   private func step() async throws {
     if self.inFlight?.isDue(at: self.now) == true { try self.advance() }
+    if let signal = self.overlap.takeSignal() {
+      self.isIdle = false
+      return try await self.handle(signal, at: self.now)
+    }
     try self.advanceReads(now: self.now)
     try self.advanceRepairs(now: self.now)
     if self.reads.takesTurn(), !self.isFull {

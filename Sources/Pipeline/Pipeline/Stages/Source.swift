@@ -106,6 +106,9 @@ package protocol Source {
   /// The next signal of any topic, in order of arrival; nil if none came until `deadline`.
   func next(until deadline: ContinuousClock.Instant) async -> SourceSignal<Response>?
 
+  /// The next signal, if it has arrived.
+  func poll() -> SourceSignal<Response>?
+
   /// Waits for an interruption without taking any other signal.
   ///
   /// - Returns: true if the user has requested a clean stop, false at `deadline`.
@@ -153,6 +156,9 @@ package protocol Source {
 }
 
 extension Source {
+  /// For sources that need not be read while a store waits for its server.
+  package func poll() -> SourceSignal<Response>? { nil }
+
   /// Only a source that keeps its own position needs this.
   package func becameDurable(_ resume: ReplayID, topic: Int) {}
 

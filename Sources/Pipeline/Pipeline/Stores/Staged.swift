@@ -50,6 +50,7 @@ package final class StagedStore {
   private let tables: (any TableStore)?
   private let receiver: (any RecordReceiver)?
   let leased: (any LeasedStore)?
+  let overlapping: (any OverlappingStore)?
   let repairing: (any RepairingStore)?
 
   /// - Parameter stages: nil for a store without stages of its own.
@@ -60,6 +61,7 @@ package final class StagedStore {
     self.tables = base as? any TableStore
     self.receiver = base as? any RecordReceiver
     self.leased = base as? any LeasedStore
+    self.overlapping = base as? any OverlappingStore
     self.repairing = base as? any RepairingStore
   }
 

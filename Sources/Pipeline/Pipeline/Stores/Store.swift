@@ -65,6 +65,13 @@ package protocol LeasedStore: Store {
   func retract()
 }
 
+/// A store that lets other work be done while `prepare` and `commit` wait for a server.
+package protocol OverlappingStore: Store {
+  /// Takes more of the stream, which may write rows to the open commit. Returns false when there is
+  /// nothing to be done at present. Calls no other method of the store.
+  var whileWaiting: (() -> Bool)? { get set }
+}
+
 /// The result of a request to a store.
 package enum StoreAnswer {
   /// Prepared, or durable.
