@@ -42,13 +42,17 @@ static inline CURLcode ccurl_get_long(CURL *handle, CURLINFO info, long *value) 
   return curl_easy_getinfo(handle, info, value);
 }
 
-/// Restricts the handle to http and https; the names are new in 7.85, the bits deprecated there.
+/// Restricts the handle to http and https. The names are new in 7.85, the bits deprecated there. The
+/// library that is loaded may be older than this header.
 static inline CURLcode ccurl_set_http_only(CURL *handle) {
 #if LIBCURL_VERSION_NUM >= 0x075500
-  return curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-  return curl_easy_setopt(handle, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+  CURLcode code = curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+  if (code != CURLE_UNKNOWN_OPTION) return code;
 #endif
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wdeprecated-declarations"
+  return curl_easy_setopt(handle, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#pragma clang diagnostic pop
 }
 
 // Function-like or cast macros that Swift does not see.

@@ -56,7 +56,14 @@ package enum Main {
       }
     } catch {
       guard Program.exitCode(for: error).isSuccess else { Program.exit(withError: error) }
-      print(HelpText.arranged(Program.message(for: error)))
+      let message = Program.message(for: error)
+      print(HelpText.arranged(message))
+      if message == Program.configuration.version {
+        print(
+          String(unsafeUninitializedCapacity: 512) {
+            pubsub_etl_libraries($0.baseAddress, $0.count)
+          })
+      }
     }
   }
 

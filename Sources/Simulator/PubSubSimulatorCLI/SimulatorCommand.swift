@@ -9,7 +9,8 @@ struct SimulatorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pubsub-simulator",
     abstract: "A fake Salesforce org with the Pub/Sub API, to test pipelines without an org.",
-    version: String(cString: pubsub_etl_build()),
+    version: String(cString: pubsub_etl_build()) + "\n"
+      + String(unsafeUninitializedCapacity: 512) { pubsub_etl_libraries($0.baseAddress, $0.count) },
     subcommands: [ServeCommand.self, RehearseCommand.self, TopicsCommand.self],
     defaultSubcommand: ServeCommand.self)
 
