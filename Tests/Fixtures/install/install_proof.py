@@ -1,4 +1,4 @@
-"""Installs into a directory, and again over programs that run; checks what is there.
+"""Installs into a directory, and again over programs that run; checks what is there; removes it again.
 
     install_proof.py --programs DIR --work DIR --scratch-path DIR
 
@@ -24,11 +24,30 @@ PROGRAMS = ("pubsub-etl", "pubsub-simulator")
 # Started by the simulator.
 REHEARSED = "pubsub-etl-rehearsal"
 NOBODY = 65534
+# That `--version` names beside those of both programs.
+LIBRARIES = {"pubsub-etl": {"libcurl", "libpq", "zstd"}, "pubsub-simulator": {"libmicrohttpd"}}
 
 
-def expected():
+def commands(prefix):
+    """Of both programs, with hyphens, as their manual pages are named."""
+    def names(command, parents):
+        name = parents + command["commandName"]
+        yield name
+        for subcommand in command.get("subcommands", []):
+            if subcommand["commandName"] != "help":
+                yield from names(subcommand, name + "-")
+    for program in PROGRAMS:
+        yield from names(json.loads(output(prefix + "/bin/" + program, "--experimental-dump-help"))["command"], "")
+
+
+def expected(prefix):
     """Path below the prefix: mode."""
     files = {"share/pubsub-etl/LICENSE": 0o644, "share/pubsub-etl/first-org": 0o755, "bin/" + REHEARSED: 0o755}
+    files["share/pubsub-etl/installed"] = 0o644
+    for name in [REHEARSED, *commands(prefix)]:
+        files["share/man/man1/%s.1" % name] = 0o644
+    for name in os.listdir(ROOT + "/packaging/systemd"):
+        files["lib/systemd/system/" + name] = 0o644
     for name in PROGRAMS:
         files["bin/" + name] = 0o755
         files["share/bash-completion/completions/" + name] = 0o644
@@ -63,8 +82,9 @@ def check_tree(prefix):
         for name in names:
             path = os.path.join(directory, name)
             found[os.path.relpath(path, prefix)] = stat.S_IMODE(os.stat(path).st_mode)
-    if found != expected():
-        sys.exit("installed: %s" % sorted(set(found.items()) ^ set(expected().items())))
+    wanted = expected(prefix)
+    if found != wanted:
+        sys.exit("installed: %s" % sorted(set(found.items()) ^ set(wanted.items())))
 
 
 def named_packages():
@@ -118,9 +138,14 @@ def check_versions(prefix):
     except (OSError, subprocess.CalledProcessError):
         pass
     for name in PROGRAMS:
-        said = output(prefix + "/bin/" + name, "--version").strip()
-        if not re.fullmatch(r"\d+\.\d+\.\d+ \(commit %s\+?, release\)" % commit, said):
+        said = output(prefix + "/bin/" + name, "--version")
+        build, _, libraries = said.strip().partition("\nlibraries: ")
+        if not re.fullmatch(r"\d+\.\d+\.\d+ \(commit %s\+?, release\)" % commit, build):
             sys.exit("%s --version: '%s', but the commit is %s" % (name, said, commit))
+        # Each of them with its version, and those of the other program are not among them.
+        pairs = dict(re.fullmatch(r"(\S+) (\d[\w.-]*)", pair).groups() for pair in libraries.split(", "))
+        if set(pairs) != LIBRARIES[name] | {"glibc", "libnghttp2", "OpenSSL", "zlib"}:
+            sys.exit("%s --version: '%s'" % (name, said))
 
 
 def check_completions(prefix):
@@ -181,6 +206,51 @@ def check_replacement(arguments, prefix):
             sys.exit("the simulator ended with %d" % simulator.returncode)
 
 
+def check_manual(prefix):
+    """Each page has a name and the options of its command."""
+    directory = prefix + "/share/man/man1/"
+    for name in os.listdir(directory):
+        with open(directory + name, encoding="utf-8") as file:
+            text = file.read()
+        if text.startswith(".so man1/") and os.path.exists(prefix + "/share/man/" + text[4:].strip()):
+            continue
+        if not re.search(r"\.SH NAME\n%s \\- \S" % re.escape(name[:-2].replace("-", "\\-")), text):
+            sys.exit("%s has no name" % name)
+        options = ["help"] + ["max-duration", "follow"] * (name == "pubsub-etl-run.1")
+        missing = [option for option in options if "\\-\\-" + option.replace("-", "\\-") not in text]
+        if missing:
+            sys.exit("%s does not explain %s" % (name, missing))
+
+
+def check_removal(prefix):
+    """What others have put there stays, and so do directories that were there before."""
+    obsolete, own = prefix + "/share/pubsub-etl/obsolete", prefix + "/share/man/man1/other.1"
+    listed = prefix + "/share/pubsub-etl/installed"
+    for path in (obsolete, own):
+        with open(path, "w", encoding="utf-8"):
+            pass
+    command = [ROOT + "/scripts/install", "--programs", prefix + "/bin", prefix]
+    with open(listed, "a", encoding="utf-8") as file:
+        file.write("share/pubsub-etl/obsolete\n")
+    output(*command)
+    if os.path.exists(obsolete):
+        sys.exit("a file of an earlier version stayed")
+    with open(listed, encoding="utf-8") as file:
+        paths = file.read()
+    with open(listed, "a", encoding="utf-8") as file:
+        file.write("share/../../kept\n")
+    refused = subprocess.run([ROOT + "/scripts/install", "--remove", prefix], stderr=subprocess.PIPE)
+    if refused.returncode != 1 or b"unexpected path" not in refused.stderr:
+        sys.exit("a path outside of PREFIX was not refused: %s" % refused.stderr)
+    with open(listed, "w", encoding="utf-8") as file:
+        file.write(paths)
+    output(ROOT + "/scripts/install", "--remove", prefix)
+    left = [os.path.join(directory, name) for directory, _, names in os.walk(prefix) for name in names]
+    directories = sum(len(names) for _, names, _ in os.walk(prefix))
+    if left != [own] or directories != len(("share", "share/man", "share/man/man1")):
+        sys.exit("left after --remove: %s, %d directories" % (left, directories))
+
+
 def check_refusals(work):
     """A PREFIX that cannot be written to, or is not a directory, is reported before anything is built."""
     programs = work + "/programs-without-sudo"
@@ -227,7 +297,9 @@ def main():
     check_versions(prefix)
     check_completions(prefix)
     check_pipelines(prefix)
+    check_manual(prefix)
     check_replacement(arguments, prefix)
+    check_removal(prefix)
 
 
 if __name__ == "__main__":
