@@ -14,6 +14,11 @@ import Testing
   }
 
   @Test(
+    "Packages have the same bytes each time, and installing, upgrading and removing them keeps state",
+    .enabled(if: scratch != nil && ProofScript.programs != nil))
+  func packages() throws { try ProofScript("package_proof.py", in: "install").run() }
+
+  @Test(
     "scripts/first-org passes at a terminal, and its transcript shows nothing private",
     .enabled(if: ProofScript.programs != nil))
   func acceptsAnOrg() throws { try ProofScript("first_org_proof.py").run() }
