@@ -4,6 +4,8 @@ internal import JSON
 package struct ObjectDescription: Sendable, Equatable {
   package struct Field: Sendable, Equatable {
     package var name: String
+    /// As Setup shows it; empty if the response has none that can be shown.
+    package var label = ""
     /// `string`, `double`, `datetime`, `address` and so on; unknown types are kept under their
     /// names.
     package var type: String
@@ -60,7 +62,8 @@ extension ObjectDescription {
       guard names.insert(name).inserted else { throw wrong("has field \(name) twice") }
       self.fields.append(
         Field(
-          name: name, type: type, compoundFieldName: field["compoundFieldName"]?.string,
+          name: name, label: field["label"]?.string?.shown(upTo: 255) ?? "", type: type,
+          compoundFieldName: field["compoundFieldName"]?.string,
           isCalculated: field["calculated"]?.boolean ?? false,
           isFilterable: field["filterable"]?.boolean ?? false))
     }

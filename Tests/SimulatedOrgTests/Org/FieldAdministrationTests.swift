@@ -170,7 +170,7 @@ struct FieldAdministrationTests {
     }
     #expect(
       try #require(org.dataAPI).describe("Station__c").contains(
-        "\"name\":\"Half__c\",\"label\":\"Half__c\",\"type\":\"double\",\"soapType\":\"xsd:double\","
+        "\"name\":\"Half__c\",\"label\":\"Half\",\"type\":\"double\",\"soapType\":\"xsd:double\","
           + "\"compoundFieldName\":null,\"calculated\":true"))
     #expect(throws: SimulatorError.self) { try Self.change(org, "delete Station__c.Load__c") }
   }

@@ -6,7 +6,7 @@ internal import Pipeline
 struct EntityColumns: Equatable {
   struct Entry: Equatable {
     var name: String
-    /// The type as `EntityColumns.typeName` writes it.
+    /// The type as `Column.Content.typeName` writes it.
     var type: String
     /// `Data:Currency` and the like; nil for metadata and for platform fields without a type.
     var salesforceType: String?
@@ -38,7 +38,7 @@ struct EntityColumns: Equatable {
     // fields.
     var names = Set(self.entries.map(\.name))
     for column in layout.columns {
-      let type = Self.typeName(of: column.content)
+      let type = column.content.typeName
       let isNew = names.insert(column.name).inserted
       let known = isNew ? nil : self.place(of: column.name, type, near: place)
       if let known {
@@ -78,46 +78,6 @@ struct EntityColumns: Equatable {
     func isIt(_ entry: Entry) -> Bool { entry.name == name && entry.type == type }
     if place < self.entries.count, isIt(self.entries[place]) { return place }
     return self.entries.lastIndex(where: isIt)
-  }
-
-  /// Type names follow Avro; `record`, `union` and `json` are JSON of any form.
-  private static func typeName(of content: Column.Content) -> String {
-    switch content {
-    case .constant: "string"
-    case .record(_, .none, _): "record"
-    case .record: "union"
-    case .slot(_, let type): Self.typeName(of: type)
-    }
-  }
-
-  private static func typeName(of type: ColumnType) -> String {
-    switch type {
-    case .boolean: "boolean"
-    case .int32: "int"
-    case .int64: "long"
-    case .float: "float"
-    case .double: "double"
-    case .string: "string"
-    case .enumeration: "enum"
-    case .bytes: "bytes"
-    case .decimal(let precision, let scale): "decimal(\(precision),\(scale))"
-    case .uuid: "uuid"
-    case .date: "date"
-    case .time(let unit): "time-\(Self.suffix(unit))"
-    case .timestamp(let unit, let isLocal):
-      "\(isLocal ? "local-" : "")timestamp-\(Self.suffix(unit))"
-    case .duration: "duration"
-    case .stringList, .fieldSet: "array<string>"
-    case .json: "json"
-    }
-  }
-
-  private static func suffix(_ unit: ColumnType.TimeUnit) -> String {
-    switch unit {
-    case .milliseconds: "millis"
-    case .microseconds: "micros"
-    case .nanoseconds: "nanos"
-    }
   }
 }
 

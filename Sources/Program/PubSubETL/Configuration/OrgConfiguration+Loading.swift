@@ -1,18 +1,50 @@
 import JSON
 
 extension OrgConfiguration {
-  /// Reads the org of a file: an org file, or a pipeline file, of which nothing else counts.
+  /// The org that the environment describes, as pipelines/org.json has it.
+  static let ofEnvironment: JSONValue = [
+    "endpoint": "${PUBSUB_ENDPOINT:-https://api.pubsub.salesforce.com:7443}",
+    "tls": ["ca_file": "${PUBSUB_CA_FILE:-}"],
+    "auth": [
+      "type": "client_credentials", "login_url": "${SF_LOGIN_URL}",
+      "client_id": "${SF_CLIENT_ID}", "client_secret": "${SF_CLIENT_SECRET}",
+    ],
+  ]
+
+  /// Reads the org of the environment, or of a file: an org file, or a pipeline file, of which nothing
+  /// else counts.
   ///
-  /// - Parameter file: path of the file, relative to the working directory.
+  /// - Parameter file: path of the file, relative to the working directory; nil for the org of the
+  ///   environment.
   /// - Returns: the org, and the secrets that its configuration holds.
   /// - Throws: `ConfigurationError` with every mistake.
   static func load(
-    file: String, environment: Environment = .process
+    file: String?, environment: Environment = .process
   ) throws(ConfigurationError) -> (org: OrgConfiguration, secrets: SecretMask) {
-    let file = FilePath.resolve(file, base: FilePath.workingDirectory)
+    guard let file else {
+      do throws(ConfigurationError) {
+        return try Self.load(
+          Self.ofEnvironment, file: "\(FilePath.workingDirectory)/", environment: environment)
+      } catch {
+        var error = error
+        for index in error.mistakes.indices {
+          error.mistakes[index].file = "without --org FILE"
+          error.mistakes[index].mistake.position = .unknown
+        }
+        throw error
+      }
+    }
+    let path = FilePath.resolve(file, base: FilePath.workingDirectory)
+    return try Self.load(
+      PipelineConfiguration.document(path).value, file: path, environment: environment)
+  }
+
+  /// - Parameter file: absolute path of the file that has the document.
+  private static func load(
+    _ document: JSONValue, file: String, environment: Environment
+  ) throws(ConfigurationError) -> (org: OrgConfiguration, secrets: SecretMask) {
     let directory = FilePath.directory(of: file)
     let base = FilePath.real(directory) ?? directory
-    let document = try PipelineConfiguration.document(file).value
     let mistakes = JSONMistakes()
     let secretFiles = SecretFiles()
     secretFiles.note(document, of: file)

@@ -94,9 +94,17 @@ struct RESTEndpoint: Sendable {
     let path = Array(parts[3...])
     switch (request.method, path.first, path.count) {
     case ("GET", "sobjects", 1):
-      return Call(kind: .describe) { api, now in .json(api.describeGlobal(), date: now) }
+      return Call(kind: .describe) { _, _ in
+        throw Self.notFound
+      } answerOfOrg: { org, now in
+        org.describeGlobal().map { .json($0, date: now) }
+      }
     case ("GET", "sobjects", 3) where path[2] == "describe":
-      return Call(kind: .describe) { api, now in .json(try api.describe(path[1]), date: now) }
+      return Call(kind: .describe) { api, now in
+        .json(try api.describe(path[1]), date: now)
+      } answerOfOrg: { org, now in
+        org.describeEvent(path[1]).map { .json($0, date: now) }
+      }
     case ("GET", "sobjects", 3) where path[2] == "updated" || path[2] == "deleted":
       let (start, end) = (request.query["start"], request.query["end"])
       return Call(kind: .replication) { api, now in
@@ -146,12 +154,20 @@ struct RESTEndpoint: Sendable {
   }
 
   private static func toolingQuery(_ text: String) -> Call {
-    let isManaged = text.contains("FROM \(Org.managedObject) ")
-    return Call(kind: isManaged ? .managedSubscription : .fieldDefinition) { _, _ in
+    let kind: RESTFault.Call =
+      text.contains("FROM \(Org.managedObject) ")
+      ? .managedSubscription
+      : text.hasSuffix("FROM \(Org.channelObject)") ? .eventChannel : .fieldDefinition
+    return Call(kind: kind) { _, _ in
       throw Self.notFound
     } answerOfOrg: { org, now in
-      .json(
-        isManaged ? try org.managedSubscriptions(text) : try org.fieldDefinitions(text), date: now)
+      let answer =
+        switch kind {
+        case .managedSubscription: try org.managedSubscriptions(text)
+        case .eventChannel: try org.eventChannels(text)
+        default: try org.fieldDefinitions(text)
+        }
+      return .json(answer, date: now)
     }
   }
 

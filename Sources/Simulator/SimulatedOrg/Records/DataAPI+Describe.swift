@@ -1,31 +1,47 @@
 extension DataAPI {
-  /// `GET /sobjects`
-  package func describeGlobal() -> String {
-    let objects = self.store.objects.map { object in
-      "{\"name\":\"\(object.name)\",\"keyPrefix\":\"\(object.keyPrefix)\",\"queryable\":true,"
+  /// The objects with records among `sobjects` of `GET /sobjects`.
+  var listedObjects: [String] {
+    self.store.objects.filter { !$0.name.hasSuffix("__e") }.map { object in
+      "{\"name\":\"\(object.name)\",\"label\":\"\(OrgField.label(of: object.name))\","
+        + "\"keyPrefix\":\"\(object.keyPrefix)\",\"queryable\":true,"
         + "\"retrieveable\":true,\"replicateable\":true,\"custom\":\(object.name.hasSuffix("__c"))}"
     }
-    return "{\"encoding\":\"UTF-8\",\"maxBatchSize\":200,\"sobjects\":["
-      + objects.joined(separator: ",") + "]}"
   }
 
   /// `GET /sobjects/X/describe`
   package func describe(_ name: String) throws(APIRefusal) -> String {
     let object = self.store.objects[try self.object(name)]
-    let fields = object.fields.map { field in
-      "{\"name\":\"\(field.name)\",\"label\":\"\(field.name)\",\"type\":\"\(field.type.rawValue)\","
-        + "\"soapType\":\"\(field.type.soapType)\",\"compoundFieldName\":"
-        + (field.compound.map { "\"\($0)\"" } ?? "null")
-        + ",\"calculated\":\(field.isCalculated),\"custom\":\(field.isCustom),"
-        + "\"nillable\":\(field.type != .boolean && field.type != .id),"
-        + "\"filterable\":\(!field.isLong && !field.type.isCompound),"
-        + "\"sortable\":\(!field.isLong && !field.type.isCompound),"
-        + "\"length\":\(field.isLong ? 32_000 : field.type.isText ? 255 : 0),"
-        + "\"encrypted\":\(field.type == .encryptedstring),\"deprecatedAndHidden\":false,"
-        + "\"extraTypeInfo\":null,\"referenceTo\":[],\"picklistValues\":[]}"
-    }
-    return "{\"name\":\"\(object.name)\",\"keyPrefix\":\"\(object.keyPrefix)\",\"queryable\":true,"
+    return "{\"name\":\"\(object.name)\",\"label\":\"\(OrgField.label(of: object.name))\","
+      + "\"keyPrefix\":\"\(object.keyPrefix)\",\"queryable\":true,"
       + "\"retrieveable\":true,\"replicateable\":true,\"fields\":["
-      + fields.joined(separator: ",") + "]}"
+      + object.fields.map(\.description).joined(separator: ",") + "]}"
+  }
+}
+
+extension OrgField {
+  /// A member of `fields` in a description.
+  var description: String {
+    "{\"name\":\"\(self.name)\",\"label\":\"\(Self.label(of: self.name))\","
+      + "\"type\":\"\(self.type.rawValue)\","
+      + "\"soapType\":\"\(self.type.soapType)\",\"compoundFieldName\":"
+      + (self.compound.map { "\"\($0)\"" } ?? "null")
+      + ",\"calculated\":\(self.isCalculated),\"custom\":\(self.isCustom),"
+      + "\"nillable\":\(self.type != .boolean && self.type != .id),"
+      + "\"filterable\":\(!self.isLong && !self.type.isCompound),"
+      + "\"sortable\":\(!self.isLong && !self.type.isCompound),"
+      + "\"length\":\(self.isLong ? 32_000 : self.type.isText ? 255 : 0),"
+      + "\"encrypted\":\(self.type == .encryptedstring),\"deprecatedAndHidden\":false,"
+      + "\"extraTypeInfo\":null,\"referenceTo\":[],\"picklistValues\":[]}"
+  }
+
+  /// `Stage Name` of `StageName`, `Order Event` of `Order_Event__e`: what an admin may have written.
+  static func label(of name: String) -> String {
+    let isCustom = ["__c", "__e", "__s"].contains(where: name.hasSuffix)
+    var label = ""
+    for character in isCustom ? name.dropLast(3) : name[...] {
+      if character.isUppercase, label.last?.isLowercase == true { label += " " }
+      label.append(character == "_" ? " " : character)
+    }
+    return label
   }
 }

@@ -76,7 +76,7 @@ package struct OrgObject: Sendable {
         fields += Self.compound(slot.name, index, model)
         continue
       }
-      fields.append(Self.field(slot.name, kind, index))
+      fields.append(OrgField.field(slot.name, kind, index))
       if slot.name == "CreatedById" {
         fields.append(OrgField(name: "SystemModstamp", type: .datetime, source: .systemModstamp))
       }
@@ -97,15 +97,6 @@ package struct OrgObject: Sendable {
   /// The index of a field, whose name is compared without case.
   func index(of name: some StringProtocol) -> Int? { self.indexes[name.lowercased()] }
 
-  private static func field(
-    _ name: String, _ kind: ValueKind, _ slot: Int, compound: String? = nil
-  ) -> OrgField {
-    let isFormula = if case .formula = kind { true } else { false }
-    return OrgField(
-      name: name, type: kind.fieldType, source: .slot(slot), compound: compound,
-      isLong: kind.isLongText, isCalculated: isFormula)
-  }
-
   /// The compound field and its components.
   private static func compound(
     _ name: String, _ index: Int, _ model: EntityModel
@@ -118,7 +109,7 @@ package struct OrgObject: Sendable {
     func components(_ componentName: (String) -> String) -> [OrgField] {
       children.compactMap { slot in
         model.slots[slot].kind.map {
-          Self.field(componentName(model.slots[slot].name), $0, slot, compound: name)
+          OrgField.field(componentName(model.slots[slot].name), $0, slot, compound: name)
         }
       }
     }
@@ -140,6 +131,17 @@ package struct OrgObject: Sendable {
         name: name, type: .location,
         source: .parts(parts.map { ($0.name.lowercased(), $0.slot) }))
     ]
+  }
+}
+
+extension OrgField {
+  static func field(
+    _ name: String, _ kind: ValueKind, _ slot: Int, compound: String? = nil
+  ) -> OrgField {
+    let isFormula = if case .formula = kind { true } else { false }
+    return OrgField(
+      name: name, type: kind.fieldType, source: .slot(slot), compound: compound,
+      isLong: kind.isLongText, isCalculated: isFormula)
   }
 }
 

@@ -11,6 +11,8 @@ package struct RESTFault: Sendable, Equatable {
     case fieldDefinition = "FieldDefinition"
     /// The record of a managed subscription, by the Tooling API.
     case managedSubscription = "ManagedEventSubscription"
+    /// The custom channels, by the Tooling API.
+    case eventChannel = "PlatformEventChannel"
     /// `updated` and `deleted`.
     case replication = "Replication"
     case createJob = "BulkCreate"

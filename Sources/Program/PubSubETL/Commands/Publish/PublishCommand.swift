@@ -39,11 +39,7 @@ struct PublishCommand: AsyncParsableCommand {
   @Option(help: "Topic of a platform event, for example /event/Order_Event__e.")
   var topic: String
 
-  @Option(
-    help: ArgumentHelp(
-      "Org file (pipelines/org.json is an example), or a pipeline file, of which only the org is "
-        + "read.", valueName: "file"), completion: .file())
-  var org: String
+  @OptionGroup var orgOptions: OrgOptions
 
   @Argument(help: "File with one event per line; default: standard input.", completion: .file())
   var file: String?
@@ -118,14 +114,7 @@ struct PublishCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let org: OrgConfiguration
-    let secrets: SecretMask
-    do throws(ConfigurationError) {
-      (org, secrets) = try OrgConfiguration.load(file: self.org)
-    } catch {
-      StandardStream.error.write(error.printable)
-      throw error.exitCode.error
-    }
+    let (org, secrets) = try self.orgOptions.loadOrExit()
     let code: ExitCode
     do {
       code = try await self.publish(org, secrets)
