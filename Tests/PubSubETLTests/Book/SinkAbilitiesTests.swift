@@ -34,6 +34,7 @@ struct SinkAbilitiesTests {
     "ColumnNamingSink": { $0 is any ColumnNamingSink.Type },
     "RepairableSink": { $0 is any RepairableSink.Type },
     "PlanningSink": { $0 is any PlanningSink.Type },
+    "DraftedSink": { $0 is any DraftedSink.Type },
     "RefoldingSink": { $0 is any RefoldingSink.Type },
   ]
 

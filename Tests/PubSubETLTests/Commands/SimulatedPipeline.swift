@@ -66,7 +66,7 @@ struct SimulatedPipeline {
     onMessage: @escaping @Sendable (String) -> Void = { _ in }
   ) throws -> PipelineRun {
     PipelineRun(
-      configuration, options: try RunOptions.parse([configuration.file] + arguments),
+      configuration, options: try RunOptions.parse(arguments),
       purpose: purpose, interruption: interruption, clock: ProcessClock(),
       logger: Logger(label: "test") { _ in MessageHandler(onMessage: onMessage) }, progress: nil)
   }

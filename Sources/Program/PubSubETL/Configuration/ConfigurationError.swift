@@ -29,6 +29,20 @@ struct ConfigurationError: Error, CustomStringConvertible {
   var description: String { self.mistakes.map(\.description).joined(separator: "\n") }
 }
 
+extension ConfigurationError {
+  /// The mistakes of a document that is in no file.
+  ///
+  /// - Parameter place: what is shown in place of a file.
+  func placed(_ place: String) -> Self {
+    var error = self
+    for index in error.mistakes.indices {
+      error.mistakes[index].file = place
+      error.mistakes[index].mistake.position = .unknown
+    }
+    return error
+  }
+}
+
 extension JSONValue.Position {
   /// The position of a mistake that concerns a file as a whole.
   static let unknown = JSONValue.Position(line: -1, column: 0)

@@ -12,6 +12,21 @@ struct Interpolation {
   let base: String
   let mistakes: JSONMistakes
   let secretFiles: SecretFiles
+  /// Receives the name of each variable, and whether it has a default.
+  var onVariable: (_ name: String, _ hasDefault: Bool) -> Void = { _, _ in }
+
+  /// A text that is itself after the replacement.
+  static func literal(_ text: String) -> String { text.replacing("${", with: "$${") }
+
+  /// The variables of a document in its order, and whether they have a default.
+  static func variables(in value: JSONValue) -> [(name: String, hasDefault: Bool)] {
+    var found: [(String, Bool)] = []
+    let reading = Self(
+      environment: Environment([:]), base: "/", mistakes: JSONMistakes(),
+      secretFiles: SecretFiles(), onVariable: { found.append(($0, $1)) })
+    _ = reading.interpolate(value)
+    return found
+  }
 
   func interpolate(_ value: JSONValue, path: String = "") -> JSONValue {
     var result = value
@@ -91,6 +106,7 @@ struct Interpolation {
           : "'${\(name)}' does not name a variable; \(form)", value, path)
       return nil
     }
+    self.onVariable(name, fallback != nil)
     if let fallback, fallback.contains("${") {
       self.report("the default of ${\(name)} cannot contain another variable", value, path)
       return nil

@@ -7,14 +7,17 @@ extension Kind<String> {
   /// A name that goes into file names: letters, digits, `-`, `_` and `.`, at most 64, the first a
   /// letter or digit.
   static var identifier: Self {
-    Self.string(.reference("identifier")).checked { name in
-      let isValid =
-        name.utf8.count <= 64 && name.utf8.first?.isAlphanumeric == true
-        && name.utf8.allSatisfy { $0.isWordCharacter || "-.".utf8.contains($0) }
-      return isValid
-        ? nil
-        : "expected a name of 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"
-    }
+    Self.string(.reference("identifier")).checked { Self.identifierMistake($0) }
+  }
+
+  /// Why a name cannot be an identifier; nil if it can.
+  static func identifierMistake(_ name: String) -> String? {
+    let isValid =
+      name.utf8.count <= 64 && name.utf8.first?.isAlphanumeric == true
+      && name.utf8.allSatisfy { $0.isWordCharacter || "-.".utf8.contains($0) }
+    return isValid
+      ? nil
+      : "expected a name of 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"
   }
 
   /// An absolute path, from one that may be relative to the base.

@@ -11,6 +11,16 @@ extension OrgConfiguration {
     ],
   ]
 
+  /// The org of the environment, without members whose variables are not set and that have a default.
+  static func document(of environment: Environment) -> JSONValue {
+    let members = (Self.ofEnvironment.members ?? []).filter { member in
+      Interpolation.variables(in: member.value).contains { name, hasDefault in
+        !hasDefault || !(environment.variable(name) ?? "").isEmpty
+      }
+    }
+    return JSONValue(.object(members))
+  }
+
   /// Reads the org of the environment, or of a file: an org file, or a pipeline file, of which nothing
   /// else counts.
   ///
@@ -26,12 +36,7 @@ extension OrgConfiguration {
         return try Self.load(
           Self.ofEnvironment, file: "\(FilePath.workingDirectory)/", environment: environment)
       } catch {
-        var error = error
-        for index in error.mistakes.indices {
-          error.mistakes[index].file = "without --org FILE"
-          error.mistakes[index].mistake.position = .unknown
-        }
-        throw error
+        throw error.placed("without --org FILE")
       }
     }
     let path = FilePath.resolve(file, base: FilePath.workingDirectory)

@@ -35,18 +35,45 @@ extension PipelineConfiguration {
       }
     var document = try Self.document(file).value
     adapt(&document)
+    return try Self.read(
+      document, file: file, base: base, overrides: overrides, environment: environment)
+  }
+
+  /// The pipeline of a draft, which is in no file.
+  ///
+  /// - Throws: `ConfigurationError` with every mistake.
+  static func load(
+    _ draft: PipelineDraft, overrides: [ConfigurationOverride], environment: Environment
+  ) throws(ConfigurationError) -> PipelineConfiguration {
+    do throws(ConfigurationError) {
+      return try Self.read(
+        draft.document, file: nil, base: FilePath.workingDirectory, overrides: overrides,
+        environment: environment)
+    } catch {
+      throw error.placed("without a pipeline file")
+    }
+  }
+
+  /// - Parameters:
+  ///   - file: absolute path of the file that has the document; nil without a file.
+  ///   - base: the directory for relative paths.
+  private static func read(
+    _ document: JSONValue, file: String?, base: String, overrides: [ConfigurationOverride],
+    environment: Environment
+  ) throws(ConfigurationError) -> PipelineConfiguration {
+    var document = document
     let mistakes = JSONMistakes()
     for override in overrides { override.apply(to: &document, mistakes: mistakes) }
     let secretFiles = SecretFiles()
-    secretFiles.note(document, of: file)
+    if let file { secretFiles.note(document, of: file) }
     let loading = ConfigurationReader(
-      file: file, base: base, environment: environment, secretFiles: secretFiles,
+      file: file ?? "\(base)/", base: base, environment: environment, secretFiles: secretFiles,
       replacesTopics: overrides.contains { $0.path.starts(with: ["source", "topic"]) })
     document = loading.interpolate(document, mistakes)
     loading.secrets.add(secretsOf: environment)
     let reader = JSONReader(document, mistakes: mistakes, context: loading)
     var pipeline = try loading.result(reader.read(Self.keys), mistakes)
-    (pipeline.file, pipeline.base, pipeline.secrets) = (file, base, loading.secrets)
+    (pipeline.file, pipeline.base, pipeline.secrets) = (file ?? "", base, loading.secrets)
     (pipeline.secretFiles, pipeline.inputFiles) = (secretFiles.paths, secretFiles.inputs)
     pipeline.secrets.commands.withLock {
       $0 = PrintedCommands(words: pipeline.commandWords)
@@ -54,13 +81,15 @@ extension PipelineConfiguration {
     return pipeline
   }
 
-  /// A command for this pipeline, as messages show it, which works in any directory of a shell:
+  /// A command for this pipeline, as messages show it, which works in any directory of a shell if there is a file:
   /// `pubsub-etl snapshot /etc/opps.json --root /data`.
   func command(_ name: String, _ options: String...) -> String {
     (["pubsub-etl", name, self.commandWords] + options).joined(separator: " ")
   }
 
   private var commandWords: String {
+    // `run --print` prints the file that the user then needs.
+    guard !self.file.isEmpty else { return "FILE" }
     let directory = FilePath.directory(of: self.file)
     let isMoved = self.base != FilePath.real(directory) ?? directory
     return FilePath.shellWord(self.file)

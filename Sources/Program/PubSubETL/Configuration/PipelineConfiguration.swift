@@ -6,7 +6,7 @@ import Pipeline
 ///
 /// Defaults are the initial values of the properties.
 struct PipelineConfiguration: KeyedObject, Sendable {
-  /// Absolute path of the pipeline file.
+  /// Absolute path of the pipeline file; empty for a run without a file.
   var file = ""
   /// Absolute directory that relative paths of the file are relative to.
   var base = ""

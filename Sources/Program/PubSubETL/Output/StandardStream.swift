@@ -38,13 +38,19 @@ enum StandardStream: Int32, Sendable {
     }
   }
 
+  /// Whether there is somebody to answer questions.
+  static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && Self.error.isTerminal }
+
+  /// The user's answer on the terminal, without its line end; nil if there is none.
+  static func ask(_ question: PrintableText) -> String? {
+    guard isatty(STDIN_FILENO) == 1 else { return nil }
+    MessageWriter.standardError.write(question)
+    guard MessageWriter.standardError.drain(within: .seconds(60)) else { return nil }
+    return readLine()
+  }
+
   /// Asks on the terminal; true if the user answers with yes.
   static func confirm(_ question: PrintableText) -> Bool {
-    guard isatty(STDIN_FILENO) == 1 else { return false }
-    MessageWriter.standardError.write(question)
-    guard MessageWriter.standardError.drain(within: .seconds(60)), let answer = readLine() else {
-      return false
-    }
-    return ["y", "yes"].contains(answer.lowercased())
+    self.ask(question).map { ["y", "yes"].contains($0.lowercased()) } ?? false
   }
 }

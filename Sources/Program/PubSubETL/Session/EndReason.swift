@@ -9,6 +9,7 @@ enum EndReason: String, CaseIterable, Sendable {
   case allowanceUnknown = "allowance_unknown"
   case alreadyRunning = "already_running"
   case ambiguousCondition = "ambiguous_condition"
+  case answers
   case cannotPublish = "cannot_publish"
   case cannotSubscribe = "cannot_subscribe"
   case caughtUp = "caught_up"
@@ -27,6 +28,7 @@ enum EndReason: String, CaseIterable, Sendable {
   case deadLetterLimit = "dead_letter_limit"
   case durationReached = "duration_reached"
   case eventsReached = "events_reached"
+  case fileExists = "file_exists"
   case from
   case hasCheckpoint = "has_checkpoint"
   case incomplete
@@ -104,7 +106,7 @@ enum EndReason: String, CaseIterable, Sendable {
       [.data]
     case .internal:
       [.internal]
-    case .checkpointIO, .sinkIO, .unwritable:
+    case .checkpointIO, .fileExists, .sinkIO, .unwritable:
       [.output]
     case .allowanceUnknown, .cannotPublish, .cannotSubscribe, .databaseRefused,
       .managedNotFound, .managedStopped:
@@ -117,7 +119,8 @@ enum EndReason: String, CaseIterable, Sendable {
     case .connection, .databaseUnavailable, .malformedResponse, .managedPosition, .noProgress,
       .unavailable:
       [.unavailable]
-    case .ambiguousCondition, .certificate, .from, .input, .maxEvents, .noCopy, .noDatabase,
+    case .ambiguousCondition, .answers, .certificate, .from, .input, .maxEvents, .noCopy,
+      .noDatabase,
       .noHistory, .noObjects, .noRepair, .noSink, .notConfirmed, .refusedCondition,
       .unknownEntity, .unknownLetter, .unknownSink, .unknownTopic:
       [.usage]
@@ -160,6 +163,7 @@ enum EndReason: String, CaseIterable, Sendable {
       "another run or command holds the lock, the directory or the lease; code 0 with "
         + "`if_running: skip`"
     case .ambiguousCondition: "`snapshot --where` needs one `--entity`"
+    case .answers: "`init` lacks an answer, and there is no terminal to ask on"
     case .cannotPublish: "the run-as user may not publish to the topic"
     case .cannotSubscribe: "the run-as user may not subscribe to the topic"
     case .caughtUp:
@@ -183,6 +187,7 @@ enum EndReason: String, CaseIterable, Sendable {
     case .deadLetterLimit: "more dead letters than `dead_letter` allows"
     case .durationReached: "the duration of `run.until` has passed"
     case .eventsReached: "the number of events that was asked for is exported"
+    case .fileExists: "`init` does not replace a file"
     case .from: "`run --dry-run --from` has a replay ID for several topics"
     case .hasCheckpoint: "`checkpoint restore` found a checkpoint, which it does not replace"
     case .incomplete: "`verify` could not judge all records"

@@ -82,7 +82,7 @@ struct DeadLetterRetryTests {
 
   private func retry() throws -> DeadLetterRetry {
     DeadLetterRetry(
-      self.configuration, options: try RunOptions.parse(["--", self.configuration.file]),
+      self.configuration, options: try RunOptions.parse([]),
       acceptsUnsealed: false, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
   }
 

@@ -12,7 +12,7 @@ struct RunLockTests {
   func maxDuration() async throws {
     let state = try StateSample(sets: ["run.if_running=wait"])
     let other = try FileCheckpointStore(directory: state.paths.directory, pipeline: "opps")
-    let options = try RunOptions.parse([state.configuration.file, "--max-duration", "50ms"])
+    let options = try RunOptions.parse(["--max-duration", "50ms"])
     let run = PipelineRun(
       state.configuration, options: options, purpose: .export,
       interruption: Interruption(deadline: .now + .milliseconds(50), clock: ProcessClock()),

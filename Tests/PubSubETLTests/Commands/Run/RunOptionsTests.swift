@@ -8,23 +8,24 @@ import Testing
 struct RunOptionsTests {
   private func refusal(_ arguments: [String]) -> String? {
     do {
-      _ = try RunOptions.parse(arguments)
+      _ = try RunCommand.parse(arguments)
       return nil
     } catch {
-      #expect(RunOptions.exitCode(for: error).rawValue == ExitCode.usage.rawValue)
-      return RunOptions.fullMessage(for: error)
+      #expect(RunCommand.exitCode(for: error).rawValue == ExitCode.usage.rawValue)
+      return RunCommand.fullMessage(for: error)
     }
   }
 
   @Test("The flags of run are read")
   func flags() throws {
-    let options = try RunOptions.parse([
+    let command = try RunCommand.parse([
       "p.json", "--set", "name=a", "--set", "run.quiet=5s", "--root", "/srv", "--follow",
       "--max-events", "10", "--max-duration", "1h30m", "--report", "-", "--log-format", "json",
     ])
-    #expect(options.pipeline.pipeline == "p.json")
-    #expect(options.pipeline.sets == ["name=a", "run.quiet=5s"])
-    #expect(options.pipeline.root == "/srv")
+    let options = command.options
+    #expect(command.pipeline.pipeline == "p.json")
+    #expect(command.pipeline.changes.sets == ["name=a", "run.quiet=5s"])
+    #expect(command.pipeline.changes.root == "/srv")
     #expect(options.limits.maxEvents == 10)
     #expect(options.limits.maxDuration == .seconds(5400))
     #expect(options.report == "-")
@@ -34,13 +35,13 @@ struct RunOptionsTests {
   @Test("Flags override the conditions in the file, and the log level follows them")
   func effects() throws {
     let file = RunConfiguration(until: .events(5))
-    let plain = try RunOptions.parse(["p"])
+    let plain = try RunOptions.parse([])
     #expect(plain.limits.until(file) == .events(5))
     #expect(plain.effectiveLogLevel == .warning)
-    let follow = try RunOptions.parse(["p", "--follow"])
+    let follow = try RunOptions.parse(["--follow"])
     #expect(follow.limits.until(file) == .forever)
     #expect(follow.effectiveLogLevel == .info)
-    let once = try RunOptions.parse(["p", "--until-caught-up", "--log-level", "debug"])
+    let once = try RunOptions.parse(["--until-caught-up", "--log-level", "debug"])
     #expect(once.limits.until(file) == .caughtUp)
     #expect(once.effectiveLogLevel == .debug)
   }

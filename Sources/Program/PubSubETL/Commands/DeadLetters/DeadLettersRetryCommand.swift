@@ -56,7 +56,7 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
       hiding: secrets, clock: ProcessClock())
     logger[metadataKey: "pipeline"] = "\(configuration.name)"
     let retry = DeadLetterRetry(
-      configuration, options: try RunOptions.parse(["--", self.options.pipeline]),
+      configuration, options: try RunOptions.parse([]),
       acceptsUnsealed: self.acceptUnsealed, logger: logger)
     let result: DeadLetterRetry.Result
     do {

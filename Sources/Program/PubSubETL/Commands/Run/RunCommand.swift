@@ -1,6 +1,7 @@
 import ArgumentParser
 internal import Clocks
 import Glibc
+import JSON
 import Logging
 
 /// `pubsub-etl run`: exports what the pipeline file says.
@@ -13,6 +14,8 @@ struct RunCommand: AsyncParsableCommand {
       end with --follow. On a terminal, a live line \
       shows events, rate and newest change, and a summary remains. A run that finds nothing new \
       takes run.quiet plus 2 s.
+      With --topic and --to, no pipeline file is needed: --print prints the file that they stand for, \
+      and other commands such as 'status' need it.
       With --dry-run, shows a few real events before and after each stage, and what each sink would \
       get. The output is text on a terminal and NDJSON otherwise. Nothing is stored; the exit code is 65 \
       if an event would be a dead letter.
@@ -25,18 +28,21 @@ struct RunCommand: AsyncParsableCommand {
 
       EXAMPLES:
         pubsub-etl run opps.json                     export what is new, then exit
+        pubsub-etl run --topic /data/ContactChangeEvent --to contacts   without a pipeline file
         pubsub-etl run opps.json --follow            export changes as they arrive
         pubsub-etl run opps.json --dry-run           show 20 events, store nothing
         pubsub-etl run opps.json --max-duration 9m   from cron, every 10 minutes
       """)
 
+  @OptionGroup(title: "Pipeline") var pipeline: RunPipelineOptions
   @OptionGroup var options: RunOptions
   @OptionGroup(title: "Dry run") var dryRun: DryRunOptions
 
   func validate() throws { try self.dryRun.check(with: self.options) }
 
   func run(_ clockOfRun: ClockOfRun) async throws {
-    let configuration = try self.options.pipeline.loadOrExit()
+    if self.pipeline.print { return try self.printDraft() }
+    let configuration = try self.pipeline.loadOrExit()
     let clock: ProcessClock
     do throws(ClockRefusal) {
       clock = try clockOfRun(OrgPlaces(configuration.source.org))
@@ -51,6 +57,17 @@ struct RunCommand: AsyncParsableCommand {
         await Self.execute(configuration, self.options, purpose: .export, clock: clock)
       }
     if code != .success { throw code.error }
+  }
+
+  /// Prints the pipeline file that the options stand for.
+  private func printDraft() throws {
+    // `validate` has refused `--print` with a file.
+    guard let document = try PipelineOptions.orExit({ try self.pipeline.document() }) else {
+      return
+    }
+    if !StandardStream.output.write(PrintableText(json: document, .folded, hiding: SecretMask())) {
+      throw ExitCode.output.error
+    }
   }
 
   /// Shows what a run would do.

@@ -7,6 +7,19 @@ struct PipelineOptions: ParsableArguments {
   @Argument(help: "Pipeline file, for example pipelines/opps.json.", completion: .file())
   var pipeline: String
 
+  @OptionGroup var changes: PipelineChanges
+
+  /// The effective pipeline configuration. Throws `ConfigurationError`, or `ValidationError` for a
+  /// `--set` that `validate` has not seen.
+  func load(environment: Environment = .process) throws -> PipelineConfiguration {
+    try PipelineConfiguration.load(
+      file: self.pipeline, root: self.changes.root, overrides: self.changes.overrides(),
+      environment: environment)
+  }
+}
+
+/// What the command line changes in a pipeline file.
+struct PipelineChanges: ParsableArguments {
   @Option(
     name: .customLong("set"),
     help: ArgumentHelp(
@@ -30,7 +43,7 @@ struct PipelineOptions: ParsableArguments {
   }
 
   /// Read here and not by a `transform`, whose errors repeat the argument, secrets included.
-  private func overrides() throws -> [ConfigurationOverride] {
+  func overrides() throws -> [ConfigurationOverride] {
     try self.sets.map { argument in
       do throws(ConfigurationOverride.ParseError) {
         return try ConfigurationOverride(argument)
@@ -38,13 +51,6 @@ struct PipelineOptions: ParsableArguments {
         throw ValidationError("\(error)")
       }
     }
-  }
-
-  /// The effective pipeline configuration. Throws `ConfigurationError`, or `ValidationError` for a
-  /// `--set` that `validate` has not seen.
-  func load(environment: Environment = .process) throws -> PipelineConfiguration {
-    try PipelineConfiguration.load(
-      file: self.pipeline, root: self.root, overrides: self.overrides(), environment: environment)
   }
 }
 
@@ -140,9 +146,8 @@ struct RecoveryOptions: ParsableArguments {
   var takeOver = false
 }
 
-/// The options of `run`, which override or limit the file.
+/// The options of `run` that override or limit the file.
 struct RunOptions: ParsableArguments {
-  @OptionGroup(title: "Pipeline file") var pipeline: PipelineOptions
   @OptionGroup(title: "When to end") var limits: RunLimits
   @OptionGroup(title: "After a loss") var recovery: RecoveryOptions
   @OptionGroup(title: "Messages") var log: LogOptions

@@ -19,6 +19,7 @@ struct SnapshotCommand: AsyncParsableCommand {
         pubsub-etl snapshot sales.json --entity Account    those of one object
       """)
 
+  @OptionGroup(title: "Pipeline file") var pipeline: PipelineOptions
   @OptionGroup var options: RunOptions
 
   @Option(
@@ -48,7 +49,7 @@ struct SnapshotCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    var configuration = try self.options.pipeline.loadOrExit()
+    var configuration = try self.pipeline.loadOrExit()
     let known = configuration.source.snapshotObjects.map(\.entity)
     let failure: RunFailure? =
       if let unknown = self.entity.first(where: { !known.contains($0) }) {
@@ -102,6 +103,7 @@ struct RepairCommand: AsyncParsableCommand {
         pubsub-etl repair sales.json
       """)
 
+  @OptionGroup(title: "Pipeline file") var pipeline: PipelineOptions
   @OptionGroup var options: RunOptions
 
   func validate() throws {
@@ -111,7 +113,7 @@ struct RepairCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    var configuration = try self.options.pipeline.loadOrExit()
+    var configuration = try self.pipeline.loadOrExit()
     if !configuration.sinks.contains(where: \.repairsRecords) {
       throw RunFailure(.noSink, "only postgres sinks have records to repair")
         .reported(hiding: configuration.secrets)

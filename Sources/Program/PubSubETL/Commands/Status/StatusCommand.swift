@@ -66,12 +66,17 @@ struct StatusCommand: AsyncParsableCommand {
 
 extension PipelineOptions {
   /// The pipeline as it is meant. Its mistakes go to standard error, and the command ends with 78.
-  func loadOrExit() throws -> PipelineConfiguration {
+  func loadOrExit() throws -> PipelineConfiguration { try Self.orExit { try self.load() } }
+
+  /// Prints mistakes of configuration on standard error, and throws their exit code.
+  static func orExit<Value>(_ load: () throws -> Value) throws -> Value {
     do {
-      return try self.load()
+      return try load()
     } catch let error as ConfigurationError {
       StandardStream.error.write(error.printable)
       throw error.exitCode.error
+    } catch let failure as RunFailure {
+      throw failure.reported(hiding: SecretMask())
     }
   }
 }

@@ -138,10 +138,8 @@ struct VerifyCommand: AsyncParsableCommand {
     configuration.repair.mode = .auto
     configuration.run.until = .caughtUp
     configuration.run.mustNotSkip()
-    var options = try RunOptions.parse([self.options.pipeline])
-    options.pipeline = self.options
     let code = await RunCommand.execute(
-      configuration, options, purpose: .export, clock: ProcessClock())
+      configuration, try RunOptions.parse([]), purpose: .export, clock: ProcessClock())
     if code != .success { throw code.error }
   }
 }
