@@ -81,7 +81,8 @@ struct Program: AsyncParsableCommand {
     abstract: "Exports Salesforce Pub/Sub API events exactly once.",
     version: String(cString: pubsub_etl_build()),
     subcommands: [
-      RunCommand.self, CheckCommand.self, InitCommand.self, TopicsCommand.self, FieldsCommand.self,
+      RunCommand.self, CheckCommand.self, DoctorCommand.self, InitCommand.self, TopicsCommand.self,
+      FieldsCommand.self,
       PlanCommand.self, StatusCommand.self,
       CheckpointCommand.self, SnapshotCommand.self, RepairCommand.self, VerifyCommand.self,
       RefoldCommand.self, DeadLettersCommand.self, PublishCommand.self, PermissionsCommand.self,

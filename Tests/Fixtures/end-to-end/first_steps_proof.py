@@ -1,5 +1,5 @@
-"""What a new user does, with the programs as they are installed: topics, fields, init, check, the line of the
-crontab, a run without a pipeline file.
+"""What a new user does, with the programs as they are installed: topics, fields, init, check, doctor, the line
+of the crontab, a run without a pipeline file.
 
     first_steps_proof.py --programs DIR --work DIR
 
@@ -114,6 +114,14 @@ def inits(call, directory):
     _, errors = call(
         command="%s; exec %s check deals.json --connect" % (load, call.program), environment=bare)
     require(errors == "", errors)
+    text, errors = call(
+        command="%s; exec %s doctor deals.json" % (load, call.program), environment=bare)
+    require(text.splitlines()[-1] == "a run can begin" and "failed" not in text, text)
+    text, _ = call(
+        command="%s; SF_CLIENT_SECRET=wrong; exec %s doctor deals.json --json" % (load, call.program),
+        environment=bare, code=77)
+    failed = [finding for finding in json.loads(text)["findings"] if finding["state"] == "failed"]
+    require([finding["check"] for finding in failed] == ["login"], text)
     entry = lines[-1].strip()
     require(entry.startswith("*/10 * * * * "), entry)
     call(command=entry.split(" ", 5)[5].replace("\\%", "%"), environment=bare)

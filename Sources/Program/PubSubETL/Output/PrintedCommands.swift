@@ -8,7 +8,7 @@ struct PrintedCommands: Sendable {
 
   private static let commands: Set = [
     "run", "snapshot", "verify", "check", "plan", "repair", "rebuild", "refold", "status",
-    "permissions",
+    "permissions", "doctor",
   ]
   private static let groups = [
     "checkpoint": Set(["show", "set", "restore", "accept-org"]),

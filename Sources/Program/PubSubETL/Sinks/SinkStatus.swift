@@ -13,6 +13,8 @@ struct SinkStatus {
   var newestCommitTimes: [String: String] = [:]
   /// Where the sink's own position is, if it keeps one.
   var ownPosition: OwnPosition?
+  /// Who ran the sink last, and whether it still does; nil if the sink does not know.
+  var lease: String?
   var problems: [PipelineStatus.Problem] = []
   /// Remarks that are not problems.
   var remark: String?

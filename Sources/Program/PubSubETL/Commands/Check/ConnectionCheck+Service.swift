@@ -62,7 +62,7 @@ extension ConnectionCheck {
 
 extension ConnectionCheck {
   /// A line about the columns that stages and `column_types` name.
-  private static func columns(_ session: Session) async throws -> String {
+  static func columns(_ session: Session) async throws -> String {
     let planned = try await session.plannedLayouts()
     let check = try ColumnCheck(
       session.stages, planned, earlier: session.configuration.matchedColumns)

@@ -57,7 +57,8 @@ struct PostgresStatus {
   /// - Parameter now: milliseconds since 1970.
   func status(now: Int64) -> SinkStatus {
     SinkStatus(
-      name: self.name, ownPosition: self.ownPosition, problems: self.problems,
+      name: self.name, ownPosition: self.ownPosition, lease: self.state.map(Self.lease),
+      problems: self.problems,
       remark: self.remark, summary: "PostgreSQL, schema \(self.schema)",
       lines: self.lines(now: now), json: self.json)
   }

@@ -1,0 +1,272 @@
+internal import Checkpoint
+import Clocks
+import HTTPClient
+import Pipeline
+import PubSubAPI
+import RESTSource
+import SalesforceAuth
+import SalesforceREST
+import TLSStream
+
+/// Looks at everything that a run needs, one thing after the other, and continues after each failure.
+///
+/// Uses the checks of `check --connect`, which stops at the first failure of a kind. Takes no lock,
+/// subscribes to nothing, and changes nothing but two small files that it removes again.
+final class Doctor {
+  private let configuration: PipelineConfiguration
+  private let onFinding: (Finding) -> Void
+  private(set) var findings: [Finding] = []
+
+  /// - Parameter onFinding: receives each finding as it is made.
+  init(_ configuration: PipelineConfiguration, onFinding: @escaping (Finding) -> Void = { _ in }) {
+    self.configuration = configuration
+    self.onFinding = onFinding
+  }
+
+  /// The code with which a run would end; nil if it can begin.
+  var exitCode: ExitCode? { self.findings.lazy.compactMap(\.exitCode).first }
+
+  /// - Parameter clock: of the login and the service; its wall time is compared with the service's.
+  func run(clock: ProcessClock = ProcessClock()) async {
+    self.lookAtMachine()
+    self.resolveNames()
+    await self.askOrg(clock)
+    self.askSinks()
+  }
+
+  private func note(_ finding: Finding) {
+    self.findings.append(finding)
+    self.onFinding(finding)
+  }
+
+  /// Notes the lines of a check, or its failure.
+  private func note(
+    _ area: String, _ check: () async throws -> [String]
+  ) async {
+    do {
+      for line in try await check() { self.note(Finding(line: line, area)) }
+    } catch {
+      self.note(Finding(area, RunFailure(error)))
+    }
+  }
+
+  // MARK: This machine
+
+  private func lookAtMachine() {
+    let failures = LocalCheck.failures(self.configuration)
+    for failure in failures { self.note(Finding("files", failure)) }
+    if failures.isEmpty {
+      self.note(
+        Finding(
+          .ok, "files", "state and output can be written, and the stored positions can be read"))
+    }
+    for line in LocalCheck.warnings(self.configuration) {
+      self.note(Finding(line: line, "files"))
+    }
+    for line in self.configuration.securityWarnings {
+      self.note(Finding(.attention, "files", line))
+    }
+    let directories =
+      [self.configuration.checkpoint.directory]
+      + self.configuration.fileSinks.map(\.directory)
+    for space in DiskSpace.ofFileSystems(of: directories) { self.note(space.finding) }
+    self.lookAtLock()
+  }
+
+  private func lookAtLock() {
+    let lock = RunLockState.read(self.configuration.statePaths.lock)
+    switch lock.isHeld {
+    case true:
+      let process = lock.processID.map { "process \($0)" } ?? "another process"
+      self.note(
+        Finding(
+          .ok, "lock",
+          "\(process) runs this pipeline now; another run would end with 75 or wait, "
+            + "as run.if_running says"))
+    case false: self.note(Finding(.ok, "lock", "no run of this pipeline is in progress here"))
+    case nil: self.note(Finding(.skipped, "lock", "the system does not show who holds it"))
+    }
+  }
+
+  // MARK: The network
+
+  /// Asks the name service for the hosts of the org, or of the proxies in front of them.
+  private func resolveNames() {
+    let org = self.configuration.source.org
+    var seen: Set<String> = []
+    for server in [org.endpoint, org.auth.server].compactMap(\.self) {
+      let proxy = org.proxy.proxy(for: server)
+      let host = proxy?.host ?? server.host
+      guard seen.insert(host).inserted, !SocketAddress.isNumeric(host) else { continue }
+      do throws(TLSError) {
+        let addresses = try SocketAddress.resolve(
+          host: host, port: UInt16(clamping: proxy?.port ?? server.port))
+        var shown: [String] = []
+        for address in addresses where !shown.contains(address.host) { shown.append(address.host) }
+        self.note(
+          Finding(
+            .ok, "names", "\(proxy == nil ? "" : "proxy ")\(host) is \(BlindFields.list(shown))"))
+      } catch {
+        self.note(
+          Finding(
+            "names",
+            RunFailure(
+              .unavailable,
+              "\(error); check the spelling in the pipeline file, and the name server "
+                + "of this machine")))
+      }
+    }
+  }
+
+  // MARK: The org
+
+  private func askOrg(_ clock: ProcessClock) async {
+    let configuration = self.configuration
+    do {
+      try await Session.open(configuration, clock: clock) { session in
+        self.note(
+          Finding(.ok, "login", "org \(session.org) at \(session.token.instanceURL)"))
+        await self.note("login") {
+          try OrgChange.check(
+            try FileCheckpointStore.peek(configuration.statePaths), isOf: session.org)
+          return []
+        }
+        if let finding = Self.clock(
+          await session.connection.credentials.serviceClock, clock)
+        {
+          self.note(finding)
+        }
+        await self.askTopics(session)
+        await self.note("allowance") { [await AllowanceWatch.line(session)] }
+        await self.note("api") { [await Self.requests(session)] }
+        await self.note("rights") { [await ConnectionCheck.rights(session)] }
+        await self.note("records") { try await SnapshotRun.check(session) }
+        await self.note("records") { try await ConnectionCheck.personAccounts(session) }
+      }
+    } catch {
+      self.note(Finding("login", RunFailure(error)))
+      for area in ["service", "topic", "allowance", "rights"] {
+        self.note(Finding(.skipped, area, "needs a login"))
+      }
+    }
+  }
+
+  /// - Returns: nil if the login's answer has no time.
+  static func clock(_ service: ServiceClock?, _ clock: ProcessClock) -> Finding? {
+    guard let service else { return nil }
+    let passed = Int64((clock.now - service.readAt) / .milliseconds(1))
+    return Self.clock(ahead: clock.wallTime - passed - service.reading)
+  }
+
+  /// - Parameter ahead: milliseconds by which this machine's clock is ahead of the service's, which
+  ///   has whole seconds.
+  static func clock(ahead: Int64) -> Finding {
+    // An assertion of the JWT bearer flow is good for three minutes (ServiceLogins.md).
+    let far = Duration.seconds(10)
+    let distance = Duration.milliseconds(abs(ahead))
+    guard distance > far else {
+      return Finding(.ok, "clock", "agrees with the service's to within \(Phrase.duration(far))")
+    }
+    return Finding(
+      .attention, "clock",
+      "is \(Phrase.duration(distance)) \(ahead > 0 ? "ahead of" : "behind") the service's: logins by "
+        + "JWT fail, and times in reports are wrong; synchronize it (NTP)")
+  }
+
+  private func askTopics(_ session: Session) async {
+    var isAnswered = false
+    var isRefused = false
+    for topic in self.configuration.source.topics {
+      do {
+        _ = try await session.connection.subscribableTopic(topic.name)
+        self.noteService(&isAnswered)
+        self.note(Finding(.ok, "topic", "\(topic.name) can be subscribed to"))
+      } catch {
+        isRefused = true
+        let isOfTopicAlone =
+          (error as? PubSubError)?.refusesTopicAlone ?? (error is RunFailure)
+        guard isOfTopicAlone else {
+          // No other topic would be answered either.
+          self.note(Finding("service", RunFailure(error)))
+          return
+        }
+        self.noteService(&isAnswered)
+        self.note(Finding("topic", RunFailure(error)))
+      }
+    }
+    if let record = self.configuration.source.managed,
+      let topic = self.configuration.source.topics.first
+    {
+      await self.note("managed") {
+        [try await ConnectionCheck.managed(record, topic: topic.name, session)]
+      }
+    }
+    guard !isRefused else {
+      return self.note(Finding(.skipped, "schemas", "need all topics"))
+    }
+    await self.note("schemas") {
+      let planned = try await session.plannedLayouts()
+      return planned.inputs.map { layout in
+        let count = layout.columns.count { !$0.isMetadata }
+        return "\(layout.entity) has \(Phrase.count(count, "field"))"
+      } + [try await ConnectionCheck.columns(session)]
+    }
+  }
+
+  /// An answer of any kind came by HTTP/2, and with TLS by a peer whose identity was proved.
+  private func noteService(_ isAnswered: inout Bool) {
+    guard !isAnswered else { return }
+    isAnswered = true
+    let org = self.configuration.source.org
+    let isSecure = org.endpoint.isSecure
+    self.note(
+      Finding(
+        .ok, "service",
+        "\(org.endpoint.host):\(org.endpoint.port) answers by HTTP/2\(isSecure ? " and TLS" : "")"
+          + (org.proxy.proxy(for: org.endpoint).map { " through proxy \($0.endpoint)" } ?? "")))
+  }
+
+  /// A line about the org's API requests. One call. A run to files may need none, so a refusal fails
+  /// nothing.
+  private static func requests(_ session: Session) async -> String {
+    let client = session.connection.makeRESTClient()
+    do {
+      _ = try await client.listedObjects()
+    } catch {
+      return "api: not known: \(RunFailure(error).message)"
+    }
+    guard let usage = client.usage else { return "api: not known: the org counts no requests" }
+    let isMuch = usage.used >= usage.limit / 10 * 9
+    return "api: \(isMuch ? "attention: " : "")\(ProgressLine.grouped(Int64(usage.used))) of "
+      + "\(ProgressLine.grouped(Int64(usage.limit))) API requests of 24 hours are used"
+  }
+
+  // MARK: Sinks
+
+  private func askSinks() {
+    for case let sink as any ConnectingSink in self.configuration.sinks {
+      do {
+        for line in try sink.checkConnection(self.configuration) {
+          self.note(
+            Finding(.ok, "sink", line.hasPrefix("sink ") ? String(line.dropFirst(5)) : line))
+        }
+      } catch {
+        var failure = RunFailure(error)
+        failure.message = "\(sink.name): \(failure.message)"
+        self.note(Finding("sink", failure))
+      }
+    }
+    self.lookAtLeases()
+  }
+
+  /// What databases say about who runs the pipeline.
+  private func lookAtLeases() {
+    guard self.configuration.sinks.contains(where: \.keepsPosition),
+      let status = try? PipelineStatus.read(self.configuration, maxAge: nil)
+    else { return }
+    for sink in status.sinks {
+      guard let lease = sink.lease else { continue }
+      self.note(Finding(.ok, "lease", "\(sink.name): \(lease)"))
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import ArgumentParser
+import JSON
+
+/// `pubsub-etl doctor FILE`: what works, what does not, and what to do about it.
+struct DoctorCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "doctor",
+    abstract: "Checks everything that a run needs, a line each, with the remedy.",
+    discussion: """
+      Looks at directories, disk space, lock, host names, login, clock, service, topics, schemas, \
+      allowances, rights, records and databases. Continues after a failure, unlike 'check --connect'. \
+      Safe while a run is in progress; subscribes to nothing, so it costs no deliveries.
+      Each line begins with ok, attention (a run can begin), failed (it would end with an error) or \
+      skipped (could not be checked).
+      Exit codes: 0 a run can begin; 64 command line; 78 mistakes in the file; otherwise the code \
+      of the first failure, with which a run would end.
+
+      EXAMPLES:
+        pubsub-etl doctor opps.json
+        pubsub-etl doctor opps.json --json    for programs
+      """)
+
+  @OptionGroup var options: PipelineOptions
+
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  func run() async throws {
+    let configuration = try self.options.loadOrExit()
+    let secrets = configuration.secrets
+    let isText = !self.json
+    let doctor = Doctor(configuration) { finding in
+      if isText {
+        StandardStream.output.write(PrintableText(line: finding.text, hiding: secrets))
+      }
+    }
+    await doctor.run()
+    let code = doctor.exitCode
+    let result =
+      self.json
+      ? PrintableText(
+        json: [
+          "exit_code": .integer((code ?? .success).rawValue),
+          "findings": .array(doctor.findings.map(\.json)),
+        ], hiding: secrets)
+      : PrintableText(line: Self.verdict(doctor), hiding: secrets)
+    guard StandardStream.output.write(result) else { throw ExitCode.output.error }
+    if let code { throw code.error }
+  }
+
+  private static func verdict(_ doctor: Doctor) -> String {
+    let failures = doctor.findings.count { $0.state == .failed }
+    guard let code = doctor.exitCode else { return "a run can begin" }
+    return "\(Phrase.count(failures, "failure")): a run would end with exit code \(code.rawValue)"
+  }
+}

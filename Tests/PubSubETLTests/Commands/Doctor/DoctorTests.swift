@@ -1,0 +1,142 @@
+import Checkpoint
+import Clocks
+import OrgTestSupport
+import PubSubSimulator
+import TestSupport
+import Testing
+
+@testable import PubSubETL
+
+@Suite("Doctor") struct DoctorTests {
+  private static func examine(_ configuration: PipelineConfiguration) async -> Doctor {
+    let doctor = Doctor(configuration)
+    await doctor.run()
+    return doctor
+  }
+
+  private static func states(_ doctor: Doctor, of area: String) -> [Finding.State] {
+    doctor.findings.filter { $0.area == area }.map(\.state)
+  }
+
+  @Test("A pipeline that can run has no failure, and nothing is delivered, locked or left behind")
+  func healthy() async throws {
+    let pipeline = try await SimulatedPipeline(events: 5, existing: 5)
+    let configuration = try pipeline.load()
+    let doctor = await Self.examine(configuration)
+    #expect(doctor.exitCode == nil)
+    for area in ["files", "lock", "login", "clock", "service", "topic", "schemas", "rights"] {
+      #expect(Self.states(doctor, of: area).first == .ok, "\(area)")
+    }
+    #expect(Self.states(doctor, of: "api") == [.ok])
+    #expect(Self.states(doctor, of: "allowance") == [.ok])
+    let delivered = try await pipeline.org.server.deliveredJSON()
+    #expect(delivered.contains(#""total":0"#), "\(delivered)")
+    #expect(!FilePath.exists(configuration.checkpoint.directory))
+    await pipeline.org.stop()
+  }
+
+  @Test("A run in progress is named and not disturbed")
+  func running() async throws {
+    let pipeline = try await SimulatedPipeline()
+    let configuration = try pipeline.load()
+    let other = try FileCheckpointStore(
+      directory: configuration.checkpoint.directory, pipeline: configuration.name)
+    let doctor = await Self.examine(configuration)
+    #expect(doctor.exitCode == nil)
+    let lock = doctor.findings.first { $0.area == "lock" }
+    #expect(lock?.message.contains("runs this pipeline now") == true)
+    withExtendedLifetime(other) {}
+    await pipeline.org.stop()
+  }
+
+  @Test("A refused login fails alone: what needs it is skipped, the rest is looked at")
+  func login() async throws {
+    let pipeline = try await SimulatedPipeline(existing: 5)
+    let doctor = await Self.examine(
+      try pipeline.load(environment: ["SF_CLIENT_SECRET": "another-secret"]))
+    #expect(doctor.exitCode == .refused)
+    #expect(Self.states(doctor, of: "login") == [.failed])
+    #expect(Self.states(doctor, of: "topic") == [.skipped])
+    #expect(Self.states(doctor, of: "files").first == .ok)
+    await pipeline.org.stop()
+  }
+
+  @Test("A topic that is refused does not hide the others, the rights and the allowance")
+  func topic() async throws {
+    let pipeline = try await SimulatedPipeline(existing: 5)
+    let doctor = await Self.examine(
+      try pipeline.load(sets: [
+        #"source.topic=["/data/LeadChangeEvent","/data/OpportunityChangeEvent"]"#
+      ]))
+    #expect(doctor.exitCode == .refused)
+    #expect(Self.states(doctor, of: "topic") == [.failed, .ok])
+    #expect(Self.states(doctor, of: "service") == [.ok])
+    #expect(Self.states(doctor, of: "schemas") == [.skipped])
+    #expect(Self.states(doctor, of: "rights") == [.ok])
+    await pipeline.org.stop()
+  }
+
+  @Test("A service that does not answer is a failure of its own, after a login that works")
+  func service() async throws {
+    let pipeline = try await SimulatedPipeline(existing: 5)
+    // Nobody listens on port 1.
+    let doctor = await Self.examine(
+      try pipeline.load(environment: ["PUBSUB_ENDPOINT": "http://127.0.0.1:1"]))
+    #expect(Self.states(doctor, of: "login") == [.ok])
+    #expect(Self.states(doctor, of: "service") == [.failed])
+    #expect(doctor.exitCode == .unavailable)
+    await pipeline.org.stop()
+  }
+
+  @Test("A directory that cannot be made is a failure, and the org is asked nevertheless")
+  func directory() async throws {
+    let pipeline = try await SimulatedPipeline(existing: 5)
+    let doctor = await Self.examine(
+      try pipeline.load(sets: ["checkpoint.directory=/proc/state"]))
+    #expect(doctor.exitCode == .output)
+    #expect(Self.states(doctor, of: "login") == [.ok])
+    await pipeline.org.stop()
+  }
+
+  @Test(
+    "The clock needs attention from ten seconds on",
+    arguments: [
+      (0 as Int64, Finding.State.ok, "agrees"), (-9_000, .ok, "agrees"),
+      (11_000, .attention, "11 s ahead of the service's"),
+      (-200_000, .attention, "3 min 20 s behind the service's"),
+    ])
+  func clock(ahead: Int64, state: Finding.State, words: String) {
+    let finding = Doctor.clock(ahead: ahead)
+    #expect(finding.state == state)
+    #expect(finding.message.contains(words), "\(finding.message)")
+  }
+
+  @Test("Little space, or few files that can still be made, need attention")
+  func space() throws {
+    #expect(DiskSpace(directory: "/", bytes: 2 << 30, files: nil).finding.state == .ok)
+    #expect(DiskSpace(directory: "/", bytes: 2 << 20, files: nil).finding.state == .attention)
+    #expect(DiskSpace(directory: "/", bytes: 2 << 30, files: 99).finding.state == .attention)
+    let place = try TemporaryDirectory()
+    let found = DiskSpace.ofFileSystems(of: ["\(place.path)/a/b", "\(place.path)/c"])
+    #expect(found.map(\.directory) == [place.path])
+    #expect(found.allSatisfy { $0.bytes >= 0 })
+  }
+
+  @Test(
+    "Lines of 'check' keep their meaning",
+    arguments: [
+      ("rights: attention: the user has X", Finding.State.attention, "rights", "the user has X"),
+      ("allowance: not known: HTTP 403", .skipped, "allowance", "not known: HTTP 403"),
+      (
+        "warning: this org has person accounts", .attention, "records",
+        "this org has person accounts"
+      ),
+      ("note: Opportunity: formulas: X", .ok, "records", "Opportunity: formulas: X"),
+      ("columns: every name was found", .ok, "columns", "every name was found"),
+    ])
+  func lines(line: String, state: Finding.State, area: String, message: String) {
+    var expected = Finding(state, area, message)
+    expected.exitCode = nil
+    #expect(Finding(line: line, "records") == expected)
+  }
+}
