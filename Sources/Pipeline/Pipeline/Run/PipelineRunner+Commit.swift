@@ -34,10 +34,13 @@ extension PipelineRunner {
   func commit(isLast: Bool = false) throws -> Bool {
     guard self.inFlight == nil else { return false }
     let now = self.now
-    for store in self.stores { try store.base.seal(isLast: isLast) }
+    for store in self.stores.indices {
+      try self.measure(.seal, of: store) { try $0.base.seal(isLast: isLast) }
+    }
     self.commits.seal(
       at: self.stores.indices.map(self.positions), now: now, isLast: isLast,
       tallies: self.sealTallies(), resumes: self.topics.map(\.cursors.resume))
+    self.times?.seal()
     self.retained.seal(keepingLast: self.inHand != nil)
     // These refusals belong to this commit: rows that are written from here on are part of the next one.
     for (number, store) in self.stores.enumerated() {
@@ -79,7 +82,8 @@ extension PipelineRunner {
       switch step {
       case .prepare(let number): try self.prepare(number)
       case .commit(let number):
-        if case .unavailable(let outage) = try self.stores[number].base.commit() {
+        let answer = try self.measure(.commit, of: number) { try $0.base.commit() }
+        if case .unavailable(let outage) = answer {
           self.commits.inFlight?.cannotCommit(number, self.hastened(outage))
         } else {
           self.commits.inFlight?.committed(by: number)
@@ -126,7 +130,7 @@ extension PipelineRunner {
 
   private func prepare(_ number: Int) throws {
     guard let commit = self.inFlight?.commits[number] else { return }
-    switch try self.stores[number].base.prepare(commit) {
+    switch try self.measure(.prepare, of: number, { try $0.base.prepare(commit) }) {
     case .done: break
     case .refused(let events): for event in events { try self.takeRefused(event) }
     case .unavailable(let outage):
@@ -141,10 +145,15 @@ extension PipelineRunner {
     guard let flight = self.commits.finish(at: self.now) else { return }
     self.retained.committed()
     self.statistics.commits += 1
+    self.statistics.lastCommitAt = self.wallClock()
     for (index, tally) in flight.tallies.enumerated() {
       self.statistics.topics[index].committed = tally
     }
-    for store in self.stores { try store.base.complete() }
+    self.times?.becameDurable(
+      at: self.now, serviceTime: self.serviceTime, &self.statistics.topics)
+    for store in self.stores.indices {
+      try self.measure(.complete, of: store) { try $0.base.complete() }
+    }
     self.countRefusedReads()
     for (topic, resume) in flight.resumes.enumerated() {
       if let resume { self.source.becameDurable(resume, topic: topic) }
@@ -158,6 +167,7 @@ extension PipelineRunner {
       self.statistics.topics[topic].taken.events = self.topics[topic].takenCount
       self.statistics.topics[topic].taken.completeThrough =
         self.topics[topic].cursors.completeThrough
+      self.statistics.topics[topic].taken.confirmedAt = self.topics[topic].cursors.confirmedAt
       return self.statistics.topics[topic].taken
     }
   }

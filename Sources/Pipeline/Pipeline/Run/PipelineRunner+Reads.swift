@@ -72,7 +72,7 @@ extension PipelineRunner {
       for number in self.recipients(of: index, at: pass) {
         let cursor = self.topics[self.reads.runs[index].topic].cursors.stores[number]
         (batch.epoch, batch.nextOrdinal) = (cursor.epoch, cursor.ordinal)
-        try self.stores[number].write(batch, pass: pass)
+        try self.measure(.write, of: number) { try $0.write(batch, pass: pass) }
       }
     }
     self.commits.policy.took(events: 0, at: now)
@@ -152,7 +152,7 @@ extension PipelineRunner {
       let cursor = self.topics[self.reads.runs[index].topic].cursors.stores[number]
       (batch.epoch, batch.nextOrdinal) = (cursor.epoch, cursor.ordinal)
       for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
-      try self.stores[number].write(batch, pass: stored)
+      try self.measure(.write, of: number) { try $0.write(batch, pass: stored) }
       let refused = self.stores[number].takeUnreadable()
       self.noteUnreadable(refused, of: batch.layout.entity, in: [number])
       self.countUnwritten(refused.count, read: index)

@@ -52,7 +52,7 @@ extension PipelineRunner {
     let cursor = self.topics[self.reads.runs[object].topic].cursors.stores[store]
     batch.epoch = cursor.epoch
     for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
-    try self.stores[store].write(batch, pass: nil)
+    try self.measure(.write, of: store) { try $0.write(batch, pass: nil) }
     self.noteUnreadable(self.stages.takeUnreadable(), of: entity, in: [store])
     self.noteUnreadable(self.stores[store].takeUnreadable(), of: entity, in: [store])
     if !missing.isEmpty {

@@ -7,6 +7,7 @@ extension PipelineRunner {
   func take(_ response: S.Response, topic: Int, receivedAt: Instant) throws {
     self.statistics.topics[topic].delivered += response.eventCount
     self.statistics.topics[topic].responses += 1
+    if response.eventCount == 0 { self.statistics.topics[topic].keepalives += 1 }
     self.statistics.topics[topic].pendingCredit = response.pendingCredit
     self.noteAnswer(topic: topic)
     if self.mayRefuse, response.eventCount > 0 { self.retained.append(response) }
@@ -167,7 +168,8 @@ extension PipelineRunner {
     for (number, store) in self.stores.enumerated()
     where self.batch.recipients.contains(number) && !store.isReady(for: written) {
       if self.inFlight != nil { return false }
-      if case .unavailable(let outage) = try store.makeReady(for: written) {
+      let answer = try self.measure(.makeReady, of: number) { try $0.makeReady(for: written) }
+      if case .unavailable(let outage) = answer {
         hand.outage = self.hastened(outage)
         return false
       }
@@ -254,6 +256,9 @@ extension PipelineRunner {
         count, from: index, ordinal: batch.events[events.lowerBound].ordinal, topic: topic)
     }
     self.commits.policy.took(events: count, at: hand.receivedAt)
+    self.times?.took(
+      events, of: batch, topic: topic, receivedAt: hand.receivedAt,
+      latestCommit: self.current.latestCommit)
   }
 
   private func takeDeadLetter(
@@ -295,6 +300,7 @@ extension PipelineRunner {
     self.topics[topic].takenCount += 1
     self.takenCount += 1
     self.commits.policy.took(events: 1, at: receivedAt)
+    self.times?.arrived(1, topic: topic, at: receivedAt)
     if recipients.contains(self.commits.keeper) { self.countDeadLetter(topic: topic) }
   }
 
@@ -318,7 +324,7 @@ extension PipelineRunner {
     }
     for (number, store) in self.stores.enumerated() where self.batch.recipients.contains(number) {
       if !bringsRows { store.noteLeftOut(batch) }
-      try store.write(batch)
+      try self.measure(.write, of: number) { try $0.write(batch) }
     }
     self.batch.clear()
   }

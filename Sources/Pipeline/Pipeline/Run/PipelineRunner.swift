@@ -29,6 +29,8 @@ package final class PipelineRunner<S: Source> {
   @exclusivity(unchecked) var topics: [TopicRun]
   @exclusivity(unchecked) var commits: CommitCycle
   @exclusivity(unchecked) package internal(set) var statistics: RunStatistics
+  /// Nil unless times are measured.
+  @exclusivity(unchecked) var times: RunTimes?
   /// Called at least once a second, more often while signals arrive, and at the end.
   package var onProgress: ((RunStatistics) -> Void)?
   /// Receives each problem that is retried.
@@ -114,8 +116,11 @@ package final class PipelineRunner<S: Source> {
         maxEvents: configuration.commitMaxEvents, maxBytes: configuration.commitMaxBytes,
         maxDelay: configuration.commitMaxDelay))
     self.statistics = RunStatistics(topics: source.topics.map(\.name))
+    self.statistics.stores = stores.map { RunStatistics.Store(name: $0.name) }
+    if configuration.measuresTimes { self.times = RunTimes() }
     for (index, topic) in self.topics.enumerated() {
       self.statistics.topics[index].committed.completeThrough = topic.cursors.completeThrough
+      self.statistics.topics[index].committed.confirmedAt = topic.cursors.confirmedAt
     }
   }
 
@@ -190,6 +195,8 @@ package final class PipelineRunner<S: Source> {
     case .opening(let topic, let reply): reply(self.startPoint(of: topic))
     case .opened(let topic):
       self.statistics.topics[topic].lastFailure = nil
+      self.statistics.topics[topic].openings += 1
+      self.statistics.topics[topic].openedAt = self.wallClock()
       let position = self.topics[topic].cursors
       self.topics[topic].opened(
         at: now, isConfirmed: position.resume != nil && !self.isStale(position))
@@ -415,6 +422,7 @@ package final class PipelineRunner<S: Source> {
     for topic in self.topics.indices {
       self.statistics.topics[topic].epoch = self.topics[topic].cursors.epoch
       self.statistics.topics[topic].resume = self.topics[topic].cursors.resume
+      if self.topics[topic].openedAt == nil { self.statistics.topics[topic].openedAt = nil }
     }
     self.onProgress?(self.statistics)
   }

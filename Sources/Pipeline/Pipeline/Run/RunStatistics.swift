@@ -6,6 +6,8 @@ package struct RunStatistics: Sendable {
     package var delivered = 0
     /// Responses received, including empty ones.
     package var responses = 0
+    /// Responses received without events.
+    package internal(set) var keepalives = 0
     /// Credit that was open after the last response.
     package var pendingCredit = 0
     /// Everything taken, committed or not.
@@ -18,6 +20,14 @@ package struct RunStatistics: Sendable {
     /// Events with a commit time in the future by the service's own clock.
     package var futureCommits = 0
     package var retries = 0
+    /// Streams opened.
+    package internal(set) var openings = 0
+    /// When the open stream was opened, in milliseconds since 1970; nil while none is open.
+    package internal(set) var openedAt: Int64?
+    /// From the commit in Salesforce until an event is durable; empty unless times are measured.
+    package internal(set) var lag = TimeHistogram.lag
+    /// From the arrival of an event until it is durable; empty unless times are measured.
+    package internal(set) var processing = TimeHistogram.processing
     /// Why the stream is not open; nil while it is.
     package var lastFailure: SourceFailure?
     /// Why the service has refused the topic; nil once it delivers again.
@@ -74,6 +84,9 @@ package struct RunStatistics: Sendable {
     /// Every change committed before this time is exported; milliseconds since 1970, nil if
     /// unknown.
     package var completeThrough: Int64?
+    /// When the position was last known to be retained by the service, in milliseconds since 1970;
+    /// nil if unknown.
+    package var confirmedAt: Int64?
   }
 
   /// Records that were read in addition to the stream.
@@ -100,16 +113,39 @@ package struct RunStatistics: Sendable {
     mutating func note(_ pass: ReadPass) { self.passes[pass.key] = pass }
   }
 
+  /// A kind of calls that a store gets.
+  package enum StorePhase: String, Sendable {
+    case makeReady = "make_ready"
+    case write, seal, prepare, commit, complete
+  }
+
+  package struct Store: Sendable {
+    package var name: String
+    /// The time in its calls; empty unless times are measured.
+    package internal(set) var times: [StorePhase: Duration] = [:]
+  }
+
   package struct Attention: Hashable, Sendable {
     package var entity: String
     package var kind: EventKind
   }
 
   package var topics: [Topic]
+  /// In the order of the runner's stores; none before there is a runner.
+  package internal(set) var stores: [Store] = []
   package var commits = 0
+  /// When the last commit was complete, in milliseconds since 1970; nil before the first one.
+  package internal(set) var lastCommitAt: Int64?
   package var reads = Reads()
 
-  package init(topics: [String]) { self.topics = topics.map { Topic(name: $0) } }
+  /// - Parameter positions: as stored before the run, by topic.
+  package init(topics: [String], positions: [String: TopicPosition] = [:]) {
+    self.topics = topics.map { name in
+      var topic = Topic(name: name)
+      topic.committed.confirmedAt = positions[name]?.confirmedAt
+      return topic
+    }
+  }
 
   package var delivered: Int { self.topics.reduce(0) { $0 + $1.delivered } }
   package var holes: Int { self.topics.reduce(0) { $0 + $1.holes } }

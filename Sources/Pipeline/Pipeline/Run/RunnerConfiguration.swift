@@ -60,6 +60,9 @@ package struct RunnerConfiguration: Sendable {
   /// How long users wait for a stop, and service managers before they kill the process.
   package static let stopPatience: Duration = .seconds(10)
 
+  /// Whether the times of events and stores are measured, for `RunStatistics`.
+  package var measuresTimes = false
+
   /// The time of deadlines and pauses.
   package var clock = ProcessClock()
 
