@@ -51,6 +51,12 @@ package struct SocketAddress: Sendable, CustomStringConvertible {
     try Self.resolve(host: host, port: port, flags: AI_ADDRCONFIG)
   }
 
+  /// Whether a host is an address in numbers, `127.0.0.1` or `::1`, which needs no lookup.
+  package static func isNumeric(host: String) -> Bool {
+    var address = in6_addr()
+    return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1
+  }
+
   static func resolve(host: String, port: UInt16, flags: Int32) throws(TLSError) -> [SocketAddress]
   {
     var hints = addrinfo()

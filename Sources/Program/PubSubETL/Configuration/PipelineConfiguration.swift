@@ -23,6 +23,7 @@ struct PipelineConfiguration: KeyedObject, Sendable {
   var retry = RetryConfiguration()
   var repair = RepairConfiguration()
   var allowance = AllowanceConfiguration()
+  var metrics = MetricsConfiguration()
   /// What no output may hold.
   var secrets = SecretMask()
   /// Absolute paths of files that hold secrets, as far as they have been read.
@@ -59,6 +60,7 @@ struct PipelineConfiguration: KeyedObject, Sendable {
       .key(
         "allowance", \.allowance, .object,
         "What a run may use of the org's daily delivered events."),
+      .key("metrics", \.metrics, .object, "Where Prometheus finds the metrics of runs."),
     ]
   }
 

@@ -28,12 +28,21 @@ struct RetryLedger: Sendable {
     var nextAttemptAt: Int64
   }
 
+  /// What retries are counted by in metrics.
+  struct Cause: Hashable, Sendable {
+    /// The kind of the place: `topic`.
+    var place: String
+    var code: String
+  }
+
   /// The number of kinds of errors of which entries are kept.
   static let maxEntryCount = 50
 
   private(set) var entries: [Entry] = []
   /// Attempts that failed in other ways than those.
   private(set) var otherCount = 0
+  /// All of them. Codes are the service's, so beyond `maxEntryCount` causes they are `other`.
+  private(set) var causes: [Cause: Int] = [:]
   private var indices: [Key: Int] = [:]
   private var waits: [RetryNotices.Place: Wait] = [:]
 
@@ -52,6 +61,7 @@ struct RetryLedger: Sendable {
     delay: Duration, at now: Int64
   ) {
     self.count(place, code: code, message, at: now)
+    self.count(place, code: code)
     var wait =
       self.waits[place]
       ?? Wait(
@@ -67,6 +77,18 @@ struct RetryLedger: Sendable {
   mutating func worked(_ place: RetryNotices.Place) -> Bool {
     self.waits.removeValue(forKey: place) != nil
   }
+
+  private mutating func count(_ place: RetryNotices.Place, code: String?) {
+    let code = code.flatMap { Metric.isWord($0) ? $0 : nil } ?? Self.otherCode
+    var cause = Cause(place: place.kind, code: code)
+    if self.causes[cause] == nil, self.causes.count >= Self.maxEntryCount {
+      cause.code = Self.otherCode
+    }
+    self.causes[cause, default: 0] += 1
+  }
+
+  /// Of errors without a code, and of those whose code is not counted.
+  private static let otherCode = "other"
 
   private mutating func count(
     _ place: RetryNotices.Place, code: String?, _ message: String, at now: Int64
@@ -97,16 +119,23 @@ extension RetryNotices.Place {
     }
   }
 
+  var kind: String {
+    switch self {
+    case .login: "login"
+    case .schemas: "schemas"
+    case .topic: "topic"
+    case .sink: "sink"
+    }
+  }
+
   fileprivate var members: [JSONMember] {
-    let (kind, name): (String, String?) =
+    let name: String? =
       switch self {
-      case .login: ("login", nil)
-      case .schemas: ("schemas", nil)
-      case .topic(let name): ("topic", name)
-      case .sink(let name): ("sink", name)
+      case .login, .schemas: nil
+      case .topic(let name), .sink(let name): name
       }
     return [
-      JSONMember("kind", .string(kind)), JSONMember("name", name.map { .string($0) } ?? nil),
+      JSONMember("kind", .string(self.kind)), JSONMember("name", name.map { .string($0) } ?? nil),
     ]
   }
 

@@ -49,10 +49,16 @@ final class AllowanceWatch: Sendable {
   private let reserve: AllowanceConfiguration.Reserve?
   private let retry: RetrySchedule
   private let logger: Logger
-  private let reading = Lock<OrgAllowance?>(nil)
+  private let answers = Lock<(first: OrgAllowance?, last: OrgAllowance?)>((nil, nil))
 
   /// The org's answer before the run; nil without one.
-  var first: OrgAllowance? { self.reading.withLock { $0 } }
+  var first: OrgAllowance? { self.answers.withLock { $0.first } }
+  /// The newest answer.
+  var last: OrgAllowance? { self.answers.withLock { $0.last } }
+
+  private func note(_ found: OrgAllowance) {
+    self.answers.withLock { $0 = ($0.first ?? found, found) }
+  }
 
   init(_ session: Session, logger: Logger) {
     self.retry = session.retry
@@ -70,7 +76,7 @@ final class AllowanceWatch: Sendable {
   func begin(outstanding: Int, maxEvents: Int?) async throws -> DeliveryAllowance? {
     guard let reserve = self.reserve else { return nil }
     let found = try await self.askPatiently()
-    self.reading.withLock { $0 = found }
+    self.note(found)
     let kept = reserve.events(of: found.max)
     let allowance = DeliveryAllowance(
       remaining: found.remaining, reserve: kept, outstanding: outstanding)
@@ -98,6 +104,7 @@ final class AllowanceWatch: Sendable {
       do {
         let found = try await OrgAllowance.ask(self.client)
         allowance.renew(remaining: found.remaining)
+        self.note(found)
         self.logger.debug(
           "allowance",
           metadata: ["remaining": .number(found.remaining), "left": .number(allowance.left)])
@@ -124,7 +131,7 @@ final class AllowanceWatch: Sendable {
     }
     switch found {
     case .success(let found):
-      self.reading.withLock { $0 = found }
+      self.note(found)
       self.say(found, mayUse: maxEvents.map { Int64($0) })
     case .failure(let error) where !Task.isCancelled:
       self.logger.info(

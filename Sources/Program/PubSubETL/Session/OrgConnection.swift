@@ -1,4 +1,5 @@
 import Clocks
+import EventLoop
 import GRPCCore
 import HTTP2Transport
 import Logging
@@ -12,6 +13,7 @@ import SalesforceREST
 struct OrgConnection: Sendable {
   let credentials: OrgCredentials
   let service: PubSubClient<HTTP2ClientTransport>
+  private let restClients = Lock<[RESTClient]>([])
 
   /// Lends a connection, and closes it in one order: the service, then a login that is under way and
   /// may replace a refresh token.
@@ -51,8 +53,13 @@ struct OrgConnection: Sendable {
   ///
   /// - Parameter renews: a refused call counts as a refusal of its token and requests a new one.
   func makeRESTClient(renews: Bool = true) -> RESTClient {
-    RESTClient(
+    let client = RESTClient(
       http: self.credentials.http,
       sessions: OrgSessions(provider: self.credentials.provider, renews: renews))
+    self.restClients.withLock { $0.append(client) }
+    return client
   }
+
+  /// Calls that all these clients have made.
+  var restCallCount: Int { self.restClients.withLock { $0.reduce(0) { $0 + $1.callCount } } }
 }

@@ -95,4 +95,16 @@ protocol PreviewingSink: ConfiguredSink {
 protocol RepairableSink: ConfiguredSink {
   /// It has a row for each record, as it is configured.
   var hasCurrentRows: Bool { get }
+
+  /// Counts the rows that are wrong, which costs as much as there are of them.
+  func incorrectRows(_ configuration: PipelineConfiguration) throws -> [IncorrectRows]
+}
+
+/// The wrong rows of an object's current table.
+struct IncorrectRows: Sendable, Equatable {
+  var object: String
+  var staleCount: Int64
+  var partialCount: Int64
+  /// Those that are to be read again; nil if unknown.
+  var waitingCount: Int64?
 }

@@ -54,6 +54,9 @@ enum LocalCheck {
     if let reason = Self.obstacle(to: directory) {
       warnings.append("attention: dead letters could not be stored in \(directory): \(reason)")
     }
+    if let file = configuration.metrics.textfile, let reason = Self.obstacle(toFile: file) {
+      warnings.append("attention: the metrics could not be written to \(file): \(reason)")
+    }
     let dropped = Self.droppedFields(configuration)
     if configuration.deadLetter.payload == .full, !dropped.isEmpty {
       warnings.append(
@@ -144,6 +147,13 @@ enum LocalCheck {
     } catch {
       return "\(error)"
     }
+  }
+
+  /// Why a file cannot be made, whose directory a run does not make; nil when it can.
+  private static func obstacle(toFile file: String) -> String? {
+    let directory = FilePath.directory(of: file)
+    guard FilePath.exists(directory) else { return "the directory does not exist" }
+    return Self.obstacle(to: directory)
   }
 
   /// Why files cannot be made in a directory, which a run would make if there is none; nil when

@@ -30,6 +30,10 @@ final class PipelineRun {
   var report: RunReport
   /// No other run uses the state directory, so this one counts as a run of the pipeline.
   private(set) var hasLock = false
+  /// Has the lock.
+  private var store: FileCheckpointStore?
+  /// Nil if the pipeline has none.
+  private let metrics: RunMetrics?
   /// The org's instance URL at the last commit, if it has changed since.
   private var formerInstance: String?
 
@@ -48,6 +52,7 @@ final class PipelineRun {
       logger: logger, progress: progress,
       follows: options.limits.until(configuration.run) == .forever,
       endpoint: configuration.source.org.endpoint.url, clock: clock)
+    self.metrics = RunMetrics(configuration, clock: clock, logger: logger)
     self.assembly = PipelineAssembly(configuration: configuration, clock: clock)
     let now = clock.wallTime
     self.report = RunReport(
@@ -75,6 +80,12 @@ final class PipelineRun {
     if let message = self.report.message, self.report.exitCode != .success {
       self.logger.error("\(message)")
     }
+    if let message = self.report.fail(on: self.configuration.run.failOn) {
+      self.logger.error("\(message)")
+    }
+    // With the lock, so that no other run counts meanwhile.
+    if self.hasLock { self.metrics?.end(self.report) }
+    self.store = nil
   }
 
   /// Failures that also occur when the org was moved and its streams started again.
@@ -110,8 +121,9 @@ final class PipelineRun {
   private func run() async throws {
     for warning in self.configuration.securityWarnings { self.logger.warning("\(warning)") }
     let store = try await self.lockedStore()
-    defer { withExtendedLifetime(store) {} }
+    self.store = store
     self.hasLock = true
+    self.metrics?.begin()
     // The lock needs no permission to write; without this check, the first commit would fail.
     let state = self.configuration.checkpoint.directory
     if let failure = LocalCheck.stateFailure(self.configuration, LocalCheck.obstacle(to: state)) {
@@ -120,6 +132,7 @@ final class PipelineRun {
     self.tellStatus()
     defer { WaitingRecord.remove(self.configuration.statePaths) }
     let document = try store.load()
+    self.metrics?.began(at: document)
     try await OrgConnection.open(
       self.configuration.source.org, secrets: self.configuration.secrets, clock: self.clock,
       logger: self.logger
@@ -133,6 +146,7 @@ final class PipelineRun {
       let session = Session(
         self.assembly, connection, token, retry: self.assembly.retrySchedule(self.options),
         logger: self.logger, keepsSchemas: true)
+      self.metrics?.session = session
       defer { self.note(session.schemas.counts) }
       let matched = document?.matchedColumns ?? [:]
       try await self.checkColumns(session, earlier: matched)
@@ -157,7 +171,9 @@ final class PipelineRun {
     configuration.maxDuration = self.interruption.deadline.map { max(.zero, $0 - self.clock.now) }
     configuration.serviceClock = await session.connection.credentials.serviceClock
     if configuration.serviceClock != nil { self.report.startClock = .service }
+    configuration.measuresTimes = self.metrics != nil
     let watch = AllowanceWatch(session, logger: self.logger)
+    self.metrics?.allowance = watch
     let (outstanding, maxEvents) = (
       configuration.window * self.configuration.source.topics.count, configuration.maxEvents
     )
@@ -201,6 +217,9 @@ final class PipelineRun {
       return result
     }
     self.report.allowance = watch.first
+    self.metrics?.progressed(runner.statistics, sinks: stores.sinks, retries: self.log.retries)
+    // Somebody who asks for a stop does not wait for it.
+    if case .success = result, !self.interruption.isAsked { self.metrics?.countIncorrectRows() }
     self.log.ended(runner.statistics, sinks: stores.sinks)
     self.fill(statistics: runner.statistics, sinks: stores.sinks)
     self.fill(reads: runner.statistics.reads, apiCalls: snapshot?.client.callCount ?? 0)
@@ -234,7 +253,10 @@ final class PipelineRun {
     runner.onRetry = { [log] in log.retrying(topic: $0, $1, delay: $2) }
     runner.onWaiting = { [log] in log.waiting(topic: $0, $1) }
     runner.onNote = { [log] in log.note($0) }
-    runner.onProgress = { [log] in log.progressed($0, sinks: sinks) }
+    runner.onProgress = { [log, metrics] in
+      log.progressed($0, sinks: sinks)
+      metrics?.progressed($0, sinks: sinks, retries: log.retries)
+    }
   }
 
   /// Stores what the run waits for where `status` finds it. Failures would also affect the

@@ -133,8 +133,7 @@ struct RunCommand: AsyncParsableCommand {
     }
     // Until the run reads, a signal cancels whatever it waits for.
     interruption.respond(work.cancel)
-    var (report, hadLock) = await work.value
-    if let message = report.fail(on: configuration.run.failOn) { logger.error("\(message)") }
+    let (report, hadLock) = await work.value
     // Without the lock it waited for another run, whose record this is.
     if hadLock || ![.alreadyRunning, .signal].contains(EndReason(rawValue: report.reason)) {
       do {

@@ -42,6 +42,17 @@ extension PostgresSettings: BulkSink, ColumnNamingSink, RepairableSink, Previewi
 
   var hasCurrentRows: Bool { self.sink.mode != .history }
 
+  func incorrectRows(_ configuration: PipelineConfiguration) throws -> [IncorrectRows] {
+    let table = try CheckpointTable(
+      pipeline: configuration.name, sink: self.name, self.sink(of: configuration))
+    return try table.freshness().compactMap { table in
+      guard let stale = table.stale, let partial = table.partial else { return nil }
+      return IncorrectRows(
+        object: table.entity, staleCount: stale, partialCount: partial,
+        waitingCount: table.waitingForRepair)
+    }
+  }
+
   func linePreview(_ configuration: PipelineConfiguration) -> any LinePreview {
     PostgresPreview(self.sink(of: configuration))
   }
