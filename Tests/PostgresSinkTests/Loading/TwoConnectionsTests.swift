@@ -1,3 +1,4 @@
+import Pipeline
 import PostgresClient
 import TestSupport
 import Testing
