@@ -18,7 +18,7 @@ disk    the state directory goes away under the process and comes back, or does 
 Then the program runs again without the shim and has to end with 0, in silence, with files that hold the
 truth. With --commit 600 --events 2500 --threads 2, lines are written by a thread of their own; in smaller commits
 there is nothing for it to do. A point shows nothing when the run does not get to its call, as runs differ a little: more than
-MISSED of a mode's points are a failure. --sample takes so many points of each mode, spread by --seed. Prints one JSON line of outcomes;
+MISSED of a mode's points are a failure (half of them with two threads). --sample takes so many points of each mode, spread by --seed. Prints one JSON line of outcomes;
 at the first difference prints the point, to be repeated with --only, and exits 1.
 """
 
@@ -460,8 +460,10 @@ def prove(proof, arguments):
                     other.cancel()
     print(json.dumps({"calls": counts, "points": len(points), "outcomes": proof.outcomes}))
     tried = collections.Counter(point["mode"] for point in points)
+    # How often two threads call depends on how busy the machine is.
+    most = MISSED if arguments.threads == 1 else 0.5
     for mode, count in proof.missed.items():
-        if count > max(1, MISSED * tried[mode]):
+        if count > max(1, most * tried[mode]):
             print("%s: %d of %d points missed their call" % (mode, count, tried[mode]), file=sys.stderr)
             failed += 1
     return failed

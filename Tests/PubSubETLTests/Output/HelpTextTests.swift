@@ -10,7 +10,7 @@ struct HelpTextTests {
     let text = HelpText.arranged(RunCommand.helpMessage(columns: 80))
     #expect(text.hasPrefix("USAGE: "))
     let places = try [
-      "\n\nRuns a pipeline", "\n\nPIPELINE FILE:", "\n\nOPTIONS:", "\n\nEXAMPLES:\n  ",
+      "\n\nRuns a pipeline", "\n\nPIPELINE:", "\n\nOPTIONS:", "\n\nEXAMPLES:\n  ",
     ]
     .map {
       try #require(text.firstRange(of: $0), "\($0) is missing").lowerBound

@@ -28,7 +28,7 @@ struct RunCommand: AsyncParsableCommand {
 
       EXAMPLES:
         pubsub-etl run opps.json                     export what is new, then exit
-        pubsub-etl run --topic /data/ContactChangeEvent --to contacts   without a pipeline file
+        pubsub-etl run --topic /data/ContactChangeEvent --to out   without a file
         pubsub-etl run opps.json --follow            export changes as they arrive
         pubsub-etl run opps.json --dry-run           show 20 events, store nothing
         pubsub-etl run opps.json --max-duration 9m   from cron, every 10 minutes
