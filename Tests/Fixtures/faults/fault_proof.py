@@ -17,8 +17,9 @@ disk    the state directory goes away under the process and comes back, or does 
 
 Then the program runs again without the shim and has to end with 0, in silence, with files that hold the
 truth. With --commit 600 --events 2500 --threads 2, lines are written by a thread of their own; in smaller commits
-there is nothing for it to do. A point shows nothing when the run does not get to its call, as runs differ a little: more than
-MISSED of a mode's points are a failure (half of them with two threads). --sample takes so many points of each mode, spread by --seed. Prints one JSON line of outcomes;
+there is nothing for it to do. A point shows nothing when the run does not get to its call, as runs differ a little:
+more than MISSED of a mode's points are a failure, with two threads more than half. --sample takes so many points of
+each mode, spread by --seed. Prints one JSON line of outcomes;
 at the first difference prints the point, to be repeated with --only, and exits 1.
 """
 

@@ -20,7 +20,7 @@ struct MetricsConfiguration: KeyedObject, Sendable, Equatable {
       .key(
         "listen", \.listen, .listenAddress,
         "The address at which a run answers /metrics, /healthz and /readyz over HTTP while it is in "
-          + "progress. A port alone is one of 127.0.0.1; for other addresses, write them as numbers: "
+          + "progress. A port alone listens on 127.0.0.1; for other addresses, write them as numbers: "
           + "anybody who can reach them can read the metrics.", example: "127.0.0.1:9464"),
     ]
   }

@@ -31,7 +31,7 @@ struct Metric: Sendable {
   /// One sentence, without backslashes and line ends.
   var help: String
   var place: Place
-  /// Of a histogram, without counts.
+  /// The upper bounds of a histogram's buckets, without counts.
   var buckets: TimeHistogram?
 
   var fullName: String { "pubsub_etl_\(self.name)" }

@@ -87,7 +87,7 @@ struct RetryLedger: Sendable {
     self.causes[cause, default: 0] += 1
   }
 
-  /// Of errors without a code, and of those whose code is not counted.
+  /// For errors without a code, and those whose code is not counted.
   private static let otherCode = "other"
 
   private mutating func count(

@@ -163,7 +163,7 @@ enum EndReason: String, CaseIterable, Sendable {
       "another run or command holds the lock, the directory or the lease; code 0 with "
         + "`if_running: skip`"
     case .ambiguousCondition: "`snapshot --where` needs one `--entity`"
-    case .answers: "`init` lacks an answer, and there is no terminal to ask on"
+    case .answers: "`init` needs an answer, and there is no terminal to ask for it"
     case .cannotPublish: "the run-as user may not publish to the topic"
     case .cannotSubscribe: "the run-as user may not subscribe to the topic"
     case .caughtUp:
