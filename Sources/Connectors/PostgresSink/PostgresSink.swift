@@ -290,14 +290,12 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     let recordIDs = CopyEncoder.recordIDs(of: event, in: batch)
     // An event without record IDs is also noted.
     for recordID in recordIDs.isEmpty ? [nil] : recordIDs {
-      self.open.letters.append(
-        (
-          rows,
-          ResyncTable.Entry(
-            .deadLetter, recordID: recordID, eventID: eventID,
-            replayID: replayID, commitTimestamp: event.commitTimestamp,
-            epoch: Int32(truncatingIfNeeded: batch.epoch), ordinal: event.ordinal)
-        ))
+      let letter = ResyncTable.Entry(
+        .deadLetter, recordID: recordID, eventID: eventID,
+        replayID: replayID, commitTimestamp: event.commitTimestamp,
+        epoch: Int32(truncatingIfNeeded: batch.epoch), ordinal: event.ordinal)
+      self.open.letters.append((rows, letter))
+      rows.open.appendGap(letter)
     }
   }
 

@@ -105,7 +105,7 @@ final class PendingRows {
   func removeSealed() {
     self.sealed.removeAll()
     // The memory is reused unless the next commit has begun.
-    if self.open.rows.isEmpty { swap(&self.open, &self.sealed) }
+    if self.open.isEmpty { swap(&self.open, &self.sealed) }
     self.sealedReads.removeAll()
     if self.openReads.rows.isEmpty { swap(&self.openReads, &self.sealedReads) }
     self.loader.removeAll()
@@ -118,7 +118,7 @@ final class PendingRows {
   }
 
   /// Whether no row waits for this transaction or the next.
-  var isEmpty: Bool { self.open.rows.isEmpty && self.openReads.rows.isEmpty }
+  var isEmpty: Bool { self.open.isEmpty && self.openReads.rows.isEmpty }
   var hasSealed: Bool { !self.sealed.rows.isEmpty || !self.sealedReads.rows.isEmpty }
 
   /// The entry of `_etl_resync` for a row that was refused.

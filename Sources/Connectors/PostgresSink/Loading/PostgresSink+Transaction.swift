@@ -165,8 +165,14 @@ extension PostgresSink {
     let isRedriving = commit.isRedriving
     for rows in self.pending where !rows.sealed.rows.isEmpty {
       let all = rows.sealed.rows.indices
+      let foldsGaps = commit.foldsGaps(of: rows)
+      if foldsGaps {
+        try rows.loader.resync?.noteDeadLetters(
+          commit.letters(among: rows), over: self.connection)
+        commit.marked.insert(ObjectIdentifier(rows))
+      }
       try self.load(rows, all, commit.care, refused: &commit.refusedRows) { range in
-        try self.load(rows, range, isRedriving: isRedriving)
+        try self.load(rows, range, isRedriving: isRedriving, foldsGaps: foldsGaps)
       }
     }
     try self.loadLateReferences(of: &commit)
@@ -185,7 +191,9 @@ extension PostgresSink {
   /// The server may have read values as another type.
   private struct TypesHaveChanged: Error {}
 
-  private func load(_ rows: PendingRows, _ range: Range<Int>, isRedriving: Bool) throws {
+  private func load(
+    _ rows: PendingRows, _ range: Range<Int>, isRedriving: Bool, foldsGaps: Bool = false
+  ) throws {
     if isRedriving, rows.tables.history == nil { return try self.markForRepair(rows, range) }
     // Loads the rows of one epoch at a time, because a later epoch may repeat known events.
     var start = range.lowerBound
@@ -194,8 +202,8 @@ extension PostgresSink {
       var end = start + 1
       while end < range.upperBound, rows.sealed.rows[end].epoch == epoch { end += 1 }
       try rows.loader.load(
-        rows.sealed, rows: start..<end, sentCount: rows.sealedSentCount, over: self.connection,
-        isRereading: epoch > 1 || isRedriving)
+        rows.sealed, rows: start..<end, sentCount: rows.sealedSentCount,
+        foldsGaps: foldsGaps, over: self.connection, isRereading: epoch > 1 || isRedriving)
       start = end
     }
   }
@@ -239,7 +247,7 @@ extension PostgresSink {
       try RefusedReads(entity: entity, schema: self.configuration.schema).note(
         records, over: self.connection)
     }
-    for rows in self.pending {
+    for rows in self.pending where !commit.marked.contains(ObjectIdentifier(rows)) {
       let entries = commit.letters(among: rows)
       guard !entries.isEmpty else { continue }
       try rows.loader.noteDeadLetters(entries, among: rows.sealed, over: self.connection)

@@ -80,8 +80,18 @@ package struct RowBuffer {
     package var isContained = false
   }
 
+  /// An event that became a dead letter, in the form of a gap of its record: the history has no row
+  /// for it.
+  struct Gap {
+    /// The row that it precedes; the number of rows if it follows all of them.
+    var place: Int
+    var row: Row
+  }
+
   package var bytes: [UInt8] = []
   package var rows: [Row] = []
+  /// In the order of their places.
+  private(set) var gaps: [Gap] = []
   /// Row by row, values in the order of the columns.
   package var cells: [Cell] = []
   package let columnCount: Int
@@ -91,15 +101,48 @@ package struct RowBuffer {
   /// Memory in use.
   package var byteCount: Int {
     self.bytes.count + self.cells.count * MemoryLayout<Cell>.stride
-      + self.rows.count * MemoryLayout<Row>.stride
+      + self.rows.count * MemoryLayout<Row>.stride + self.gaps.count * MemoryLayout<Gap>.stride
   }
+
+  package var isEmpty: Bool { self.rows.isEmpty && self.gaps.isEmpty }
 
   /// Removes all rows and keeps the memory.
   package mutating func removeAll() {
     self.bytes.removeAllKeepingWhatIsUsed()
     self.rows.removeAllKeepingWhatIsUsed()
     self.cells.removeAllKeepingWhatIsUsed()
+    self.gaps.removeAllKeepingWhatIsUsed()
   }
+
+  /// Appends a dead letter of a known record; other letters concern no row.
+  mutating func appendGap(_ letter: ResyncTable.Entry) {
+    guard let row = self.gap(letter) else { return }
+    self.gaps.append(Gap(place: self.rows.count, row: row))
+  }
+
+  /// Appends the texts of a dead letter. An overflow event has no record, and a wildcard event has
+  /// a key prefix (ChangeEvents.md#gaps-overflows-and-wildcards).
+  mutating func gap(_ letter: ResyncTable.Entry) -> Row? {
+    guard let recordID = letter.recordID, !recordID.hasSuffix("*"),
+      recordID != "000000000000000AAA", let epoch = letter.epoch, let ordinal = letter.ordinal
+    else { return nil }
+    let start = self.bytes.count
+    for field in 0..<Self.gapFieldCount {
+      let text = field == RecordFold.MetadataFields.history.eventID ? letter.eventID?.utf8 : nil
+      withUnsafeBytes(of: (text.map { Int32($0.count) } ?? -1).bigEndian) {
+        self.bytes.append(contentsOf: $0)
+      }
+      if let text { self.bytes.append(contentsOf: text) }
+    }
+    let metadata = start..<self.bytes.count
+    self.bytes.append(contentsOf: recordID.utf8)
+    return Row(
+      change: .gapUpdate, epoch: epoch, ordinal: ordinal, commitTimestamp: letter.commitTimestamp,
+      recordID: metadata.upperBound..<self.bytes.count, eventID: 0..<0, metadata: metadata,
+      metadataFieldCount: Self.gapFieldCount, cells: 0..<0)
+  }
+
+  private static let gapFieldCount = TableDefinition.fixedColumns(.history).count
 }
 
 extension Array {

@@ -36,6 +36,8 @@ struct SealedCommit {
   var isChecking = false
   /// Rows of events that the database has refused in the current transaction.
   var refusedRows: [RefusedRow] = []
+  /// Rows whose letters the current transaction has marked together with them.
+  var marked: Set<ObjectIdentifier> = []
   /// Rows of records that were read and that it has refused.
   var refusedReads: [RefusedRow] = []
   /// Refused events that `prepare` has reported.
@@ -53,6 +55,7 @@ struct SealedCommit {
     self.isChecking = false
     self.refusedRows.removeAll()
     self.refusedReads.removeAll()
+    self.marked.removeAll()
   }
 
   /// Call this when a row of the transaction was refused.
@@ -75,6 +78,12 @@ struct SealedCommit {
   /// Whether `prepare` has reported all refused events.
   func hasToldRefused(by sink: String) -> Bool {
     self.refused(by: sink).allSatisfy { self.told.contains(EventPlace($0)) }
+  }
+
+  /// Whether the letters among some rows are marked together with these.
+  func foldsGaps(of rows: PendingRows) -> Bool {
+    self.care == .none && !self.isRedriving && !rows.sealed.gaps.isEmpty
+      && rows.loader.takesGaps(of: rows.sealed)
   }
 
   /// Notes for `_etl_resync` about events without rows.

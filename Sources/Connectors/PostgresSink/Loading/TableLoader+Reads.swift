@@ -3,13 +3,12 @@ package import PostgresClient
 /// Records that were read: rows of the history, merged with their events.
 extension TableLoader {
   /// Whether some of the events may be in reads that the current rows begin with.
-  func mayContain(_ buffer: RowBuffer, rows: Range<Int>) -> Bool {
+  func mayContain(_ rows: some Sequence<RowBuffer.Row>) -> Bool {
     guard let newestStamp = self.newestStamp, self.current?.definition.hasReadColumns == true else {
       return false
     }
-    return rows.contains { index in
-      buffer.rows[index].commitTimestamp.map { $0 < newestStamp - ReadMerge.clockTolerance }
-        ?? false
+    return rows.contains { row in
+      row.commitTimestamp.map { $0 < newestStamp - ReadMerge.clockTolerance } ?? false
     }
   }
 

@@ -16,8 +16,6 @@ package final class TableLoader {
   /// SQL condition: the tables still have the types that rows were encoded for.
   let typeCondition: String
   private var fold: RecordFold
-  /// A fold for dead letters, which count as gaps.
-  private var gapFold: RecordFold
   /// A fold for records that were read.
   var readFold: RecordFold
   /// The newest `SystemModstamp` that rows of the current table may have, milliseconds since 1970,
@@ -55,9 +53,6 @@ package final class TableLoader {
     let columns = (history ?? current)?.dataColumns ?? []
     self.fold = RecordFold(columns: columns, removesDeleted: delete == .remove)
     self.readFold = self.fold
-    self.gapFold = RecordFold(
-      columns: columns, removesDeleted: delete == .remove, isFromNothing: false,
-      metadata: HistoryReader.metadataFields)
   }
 
   convenience init(
@@ -76,10 +71,12 @@ package final class TableLoader {
   /// buffer; throws `PostgresError`, after which the transaction, or what has been done since its
   /// last savepoint, has to be rolled back.
   ///
-  /// - Parameter sentCount: rows of the buffer, from its first, that the transaction has sent to the
-  ///   history; none when re-reading.
+  /// - Parameters:
+  ///   - sentCount: rows of the buffer, from its first, that the transaction has sent to the history;
+  ///     none when re-reading.
+  ///   - foldsGaps: marks the records of the gaps among the rows; see `takesGaps`.
   package func load(
-    _ buffer: RowBuffer, rows: Range<Int>, sentCount: Int = 0,
+    _ buffer: RowBuffer, rows: Range<Int>, sentCount: Int = 0, foldsGaps: Bool = false,
     over connection: PostgresConnection, isRereading: Bool
   ) throws {
     try self.resync?.note(buffer, rows: rows, over: connection)
@@ -95,7 +92,7 @@ package final class TableLoader {
     try connection.finishCopy()
     guard let current else { return }
     var (isSkipped, contained): ([Bool], [String]) =
-      try self.mayContain(buffer, rows: rows)
+      try self.mayContain(buffer.rows[rows])
       ? current.contained(buffer, rows: rows, over: connection) : ([], [])
     if isRereading {
       let seen = try current.seen(buffer, rows: rows, over: connection)
@@ -111,7 +108,8 @@ package final class TableLoader {
         let rest = next..<rows.upperBound
         next = self.fold.fold(
           buffer, rows: rest,
-          isSkipped: isSkipped.isEmpty ? [] : Array(isSkipped.suffix(rest.count)))
+          isSkipped: isSkipped.isEmpty ? [] : Array(isSkipped.suffix(rest.count)),
+          foldsGaps: foldsGaps)
       } while self.fold.awaitsValues && !self.fold.isFull
       let late = try current.apply(&self.fold, buffer, over: connection)
       _ = try self.refold?.refold(records: late, over: connection)
@@ -126,8 +124,16 @@ package final class TableLoader {
   /// Call this when the transaction is committed.
   func removeAll() {
     self.fold.removeAllKeepingWhatIsUsed()
-    self.gapFold.removeAllKeepingWhatIsUsed()
     self.readFold.removeAllKeepingWhatIsUsed()
+  }
+
+  /// Whether `load` can mark the records of all gaps of a buffer, in one pass with its rows. Their
+  /// events have to be noted before. If rows are read again, or their events may be in reads, the
+  /// history decides what the gaps mean; see `noteDeadLetters`.
+  func takesGaps(of buffer: RowBuffer) -> Bool {
+    guard self.current != nil, !buffer.rows.isEmpty else { return false }
+    let events = [buffer.rows, buffer.gaps.map(\.row)]
+    return events.allSatisfy { $0.allSatisfy { $0.epoch <= 1 } && !self.mayContain($0) }
   }
 
   /// Notes events that went to the dead letters, and marks the rows of their records as stale.
@@ -141,10 +147,10 @@ package final class TableLoader {
   ) throws {
     try self.resync?.noteDeadLetters(entries, over: connection)
     guard let current else { return }
-    var buffer = RowBuffer(columnCount: self.gapFold.columnCount)
+    var buffer = RowBuffer(columnCount: self.fold.columnCount)
     for entry in entries {
       if self.refold == nil, let loaded, Self.isReplaced(entry, in: loaded) { continue }
-      Self.appendGap(entry, to: &buffer)
+      if let gap = buffer.gap(entry) { buffer.rows.append(gap) }
     }
     let rows = buffer.rows.indices
     guard !rows.isEmpty,
@@ -166,16 +172,16 @@ package final class TableLoader {
   ) throws {
     var next = rows.lowerBound
     while next < rows.upperBound {
-      self.gapFold.removeAll()
-      next = self.gapFold.fold(buffer, rows: next..<rows.upperBound)
-      let late = try current.apply(&self.gapFold, buffer, over: connection)
+      self.fold.removeAll()
+      next = self.fold.fold(buffer, rows: next..<rows.upperBound)
+      let late = try current.apply(&self.fold, buffer, over: connection)
       guard let refold else {
         // Later events do not contain their changes.
         try current.markStale(late, over: connection)
         continue
       }
       // The history knows which events came later, also between epochs.
-      let records = self.gapFold.deltas.indices.map { self.gapFold.recordID($0, buffer) }
+      let records = self.fold.deltas.indices.map { self.fold.recordID($0, buffer) }
       _ = try refold.refold(records: records, over: connection)
     }
   }
@@ -188,31 +194,5 @@ package final class TableLoader {
       (row.change == .create || row.change == .undelete) && row.epoch == epoch
         && row.ordinal > ordinal && buffer.bytes[row.recordID].elementsEqual(recordID.utf8)
     }
-  }
-
-  /// False for IDs that do not name a record: an overflow event has none, and a wildcard event has
-  /// a key prefix (ChangeEvents.md#gaps-overflows-and-wildcards). Neither has a row.
-  private static func isRecord(_ id: String) -> Bool {
-    !id.hasSuffix("*") && id != "000000000000000AAA"
-  }
-
-  private static func appendGap(_ entry: ResyncTable.Entry, to buffer: inout RowBuffer) {
-    guard let recordID = entry.recordID, Self.isRecord(recordID), let epoch = entry.epoch,
-      let ordinal = entry.ordinal
-    else { return }
-    let start = buffer.bytes.count
-    let event = entry.eventID.map { Array($0.utf8) }
-    for text in [event, nil, nil] {
-      let count = text.map { Int32($0.count) } ?? -1
-      withUnsafeBytes(of: count.bigEndian) { buffer.bytes.append(contentsOf: $0) }
-      buffer.bytes.append(contentsOf: text ?? [])
-    }
-    let metadata = start..<buffer.bytes.count
-    buffer.bytes.append(contentsOf: recordID.utf8)
-    buffer.rows.append(
-      RowBuffer.Row(
-        change: .gapUpdate, epoch: epoch, ordinal: ordinal, commitTimestamp: entry.commitTimestamp,
-        recordID: metadata.upperBound..<buffer.bytes.count, eventID: 0..<0, metadata: metadata,
-        metadataFieldCount: 3, cells: 0..<0))
   }
 }

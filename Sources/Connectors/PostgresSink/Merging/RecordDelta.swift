@@ -33,8 +33,8 @@ package struct RecordDelta {
   package internal(set) var read: RowBuffer.Read?
   /// An event has been applied on top of the read.
   var hasEventAfterRead = false
-  /// The row of the last event among the folded rows; -1 if its data is in `detached`.
-  var lastRow: Int
+  /// The metadata of the last event, in the bytes of the rows folded unless `detached` has them.
+  var lastMetadata: Range<Int>
   var detached: LastEvent?
 
   /// The number of columns that need the table's value.
@@ -47,8 +47,8 @@ package struct RecordDelta {
     var commitUser: Range<Int>?
   }
 
-  init(recordID: Range<Int>, row: RowBuffer.Row, index: Int, isReplacement: Bool) {
-    self.recordID = recordID
+  init(_ row: RowBuffer.Row, isReplacement: Bool) {
+    self.recordID = row.recordID
     self.isReplacement = isReplacement
     self.isPartial = isReplacement
     self.firstEpoch = row.epoch
@@ -56,14 +56,14 @@ package struct RecordDelta {
     self.epoch = row.epoch
     self.ordinal = row.ordinal
     self.commitTimestamp = row.commitTimestamp
-    self.lastRow = index
+    self.lastMetadata = row.metadata
   }
 
-  mutating func note(_ row: RowBuffer.Row, index: Int) {
+  mutating func note(_ row: RowBuffer.Row) {
     self.epoch = row.epoch
     self.ordinal = row.ordinal
     self.commitTimestamp = row.commitTimestamp
-    self.lastRow = index
+    self.lastMetadata = row.metadata
     self.detached = nil
     if row.read == nil { self.hasEventAfterRead = true }
   }

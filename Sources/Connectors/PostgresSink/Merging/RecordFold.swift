@@ -95,16 +95,27 @@ package struct RecordFold {
   /// Folds rows into the deltas. The buffer must be that of the rows folded since `removeAll` or
   /// `detachLast`. It may lack the table's last columns, which its rows then do not hold.
   ///
-  /// - Parameter isSkipped: one element per row, from `rows.lowerBound`; empty skips none.
+  /// - Parameters:
+  ///   - isSkipped: one element per row, from `rows.lowerBound`; empty skips none.
+  ///   - foldsGaps: includes the gaps among the rows. Those of a row where the fold stops are folded
+  ///     again with it.
   /// - Returns: the first row that was not folded, or `rows.upperBound` if all were. The fold stops
   ///   when `awaitsValues` is true, and when the deltas have to be in the table before the next
   ///   row.
   package mutating func fold(
-    _ buffer: RowBuffer, rows: Range<Int>, isSkipped: [Bool] = []
+    _ buffer: RowBuffer, rows: Range<Int>, isSkipped: [Bool] = [], foldsGaps: Bool = false
   ) -> Int {
     precondition(buffer.columnCount <= self.columnCount, "rows of another table")
-    self.reserveDeltas(self.deltas.count + rows.count, buffer)
+    var gaps = foldsGaps ? buffer.gaps[...].drop { $0.place < rows.lowerBound } : []
+    self.reserveDeltas(self.deltas.count + rows.count + gaps.count, buffer)
     for index in rows {
+      if gaps.first?.place == index {
+        if self.awaitsValues || self.isFull { return index }
+        while let gap = gaps.first, gap.place == index {
+          self.fold(gap, buffer)
+          gaps.removeFirst()
+        }
+      }
       if !isSkipped.isEmpty && isSkipped[index - rows.lowerBound] { continue }
       let row = buffer.rows[index]
       switch row.change {
@@ -113,10 +124,19 @@ package struct RecordFold {
       }
       if row.recordID.isEmpty { continue }
       if self.awaitsValues || self.isFull { return index }
-      let (delta, isNew) = self.findOrInsert(row, index, buffer)
-      guard self.apply(row, index, to: delta, isNew: isNew, buffer) else { return index }
+      let (delta, isNew) = self.findOrInsert(row, buffer)
+      guard self.apply(row, to: delta, isNew: isNew, buffer) else { return index }
+    }
+    // Those after the last row of all.
+    for gap in gaps where gap.place == rows.upperBound && gap.place == buffer.rows.count {
+      self.fold(gap, buffer)
     }
     return rows.upperBound
+  }
+
+  private mutating func fold(_ gap: RowBuffer.Gap, _ buffer: RowBuffer) {
+    let (delta, isNew) = self.findOrInsert(gap.row, buffer)
+    _ = self.apply(gap.row, to: delta, isNew: isNew, buffer)
   }
 
   /// Folds reads of different records.
@@ -127,15 +147,15 @@ package struct RecordFold {
     for place in first..<rows.count {
       if self.isFull { return place }
       let row = buffer.rows[rows[place]]
-      let (delta, isNew) = self.findOrInsert(row, rows[place], buffer)
-      _ = self.apply(row, rows[place], to: delta, isNew: isNew, buffer)
+      let (delta, isNew) = self.findOrInsert(row, buffer)
+      _ = self.apply(row, to: delta, isNew: isNew, buffer)
     }
     return rows.count
   }
 
   /// Returns false if the delta has to be in the table before this row can be folded.
   private mutating func apply(
-    _ row: RowBuffer.Row, _ index: Int, to delta: Int, isNew: Bool, _ buffer: RowBuffer
+    _ row: RowBuffer.Row, to delta: Int, isNew: Bool, _ buffer: RowBuffer
   ) -> Bool {
     if row.isContained {
       self.applyContained(row, to: delta, buffer)
@@ -189,7 +209,7 @@ package struct RecordFold {
       self.deltas[delta].undelete()
     case .overflow, .wildcard, .event: return true
     }
-    self.deltas[delta].note(row, index: index)
+    self.deltas[delta].note(row)
     if row.read != nil { self.deltas[delta].hasEventAfterRead = false }
     return true
   }
@@ -295,18 +315,18 @@ package struct RecordFold {
   /// otherwise in those of the folded rows.
   func lastEvent(_ delta: RecordDelta, _ buffer: RowBuffer) -> RecordDelta.LastEvent {
     if let detached = delta.detached { return detached }
-    let row = buffer.rows[delta.lastRow]
+    let fields = delta.lastMetadata
     return RecordDelta.LastEvent(
-      eventID: Self.metadataField(self.metadata.eventID, of: row, buffer),
-      changeType: Self.metadataField(self.metadata.changeType, of: row, buffer),
-      commitUser: Self.metadataField(self.metadata.commitUser, of: row, buffer))
+      eventID: Self.metadataField(self.metadata.eventID, of: fields, buffer),
+      changeType: Self.metadataField(self.metadata.changeType, of: fields, buffer),
+      commitUser: Self.metadataField(self.metadata.commitUser, of: fields, buffer))
   }
 
   /// Where a metadata field's value is; nil when it is null.
   static func metadataField(
-    _ index: Int, of row: RowBuffer.Row, _ buffer: RowBuffer
+    _ index: Int, of metadata: Range<Int>, _ buffer: RowBuffer
   ) -> Range<Int>? {
-    var offset = row.metadata.lowerBound
+    var offset = metadata.lowerBound
     for field in 0...index {
       var count: Int32 = 0
       for byte in buffer.bytes[offset..<offset + 4] { count = count << 8 | Int32(byte) }
@@ -351,7 +371,6 @@ package struct RecordFold {
       }
     }
     delta.isIDOwn = true
-    delta.lastRow = -1
     self.removeAll()
     self.deltas.append(delta)
     self.cells.append(contentsOf: cells)
@@ -376,15 +395,13 @@ package struct RecordFold {
   }
 
   private mutating func findOrInsert(
-    _ row: RowBuffer.Row, _ index: Int, _ buffer: RowBuffer
+    _ row: RowBuffer.Row, _ buffer: RowBuffer
   ) -> (delta: Int, isNew: Bool) {
     let id = buffer.bytes[row.recordID]
     let known = self.index.delta(of: id) { self.idBytes($0, buffer).elementsEqual(id) }
     if let known { return (known, false) }
     self.index.insert(self.deltas.count, id: id)
-    self.deltas.append(
-      RecordDelta(
-        recordID: row.recordID, row: row, index: index, isReplacement: self.isFromNothing))
+    self.deltas.append(RecordDelta(row, isReplacement: self.isFromNothing))
     self.cells.append(
       contentsOf: repeatElement(self.isFromNothing ? .null : .kept, count: self.columnCount))
     return (self.deltas.count - 1, true)

@@ -235,7 +235,7 @@ package struct ResyncTable {
     func text(_ range: Range<Int>) -> String? {
       range.isEmpty ? nil : String(decoding: buffer.bytes[range], as: UTF8.self)
     }
-    let replayID = RecordFold.metadataField(Self.replayIDField, of: row, buffer)
+    let replayID = RecordFold.metadataField(Self.replayIDField, of: row.metadata, buffer)
     return Entry(
       kind, recordID: text(row.recordID), eventID: text(row.eventID),
       replayID: replayID.flatMap(text), commitTimestamp: row.commitTimestamp, epoch: row.epoch,
