@@ -265,6 +265,32 @@ extension SampleTables {
     #expect(try tables.rows(stale) == ["200"])
   }
 
+  @Test("Current rows are searched by key, without a scan of the complete table")
+  func searchesByKey() async throws {
+    let tables = try await SampleTables(takesReads: true)
+    let events = (0..<4000).map {
+      SampleEvent(
+        change: .create, recordID: "00x\($0)", ordinal: Int64($0), time: 100,
+        values: ["name": .text("a")])
+    }
+    try load(events[...], into: tables, tables.loader())
+    try tables.connection.execute("ANALYZE \(tables.current.qualifiedName)")
+    let scans = """
+      SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables \
+      WHERE relid = '\(tables.current.qualifiedName)'::regclass
+      """
+    let current = CurrentTable(tables.current, delete: .mark)
+    try tables.connection.begin()
+    let before = try tables.connection.query(scans)
+    let ids = (3000..<5000).map { String?.some("00x\($0)") }
+    let rows = try #require(try current.rows(of: ids, over: tables.connection))
+    let after = try tables.connection.query(scans)
+    try tables.connection.execute("COMMIT")
+    #expect(rows.count == 1000)
+    #expect(after.number(0, 0) == before.number(0, 0))
+    #expect(try #require(after.number(0, 1)) > #require(before.number(0, 1)))
+  }
+
   @Test("Gap, overflow and wildcard events are noted once, however often they are read")
   func resyncEntries() async throws {
     let tables = try await SampleTables()

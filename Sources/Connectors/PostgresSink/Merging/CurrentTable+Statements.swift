@@ -8,6 +8,8 @@ extension CurrentTable {
     let apply: String
     /// Selects records whose rows or tombstones are later than their deltas.
     let late: String
+    /// The rows of some IDs, for FROM: a search by key for each.
+    let rows: String
     /// Selects those of some IDs that have a row or tombstone, and NULL if row-level security
     /// prevents COPY.
     let known: String
@@ -118,42 +120,45 @@ extension CurrentTable {
         SELECT d.id FROM \(delta) AS d JOIN \(name) AS t ON t.id = d.id \
         WHERE (t._epoch, t._ordinal) <> (d._epoch, d._ordinal)\(laterTombstone)
         """
-      let among = "id = ANY($1::text[])"
+      // For `id = ANY`, the planner often scans the complete table.
+      let among = "unnest($1::text[]) AS u (key), LATERAL"
+      self.rows = "\(among) (SELECT * FROM \(name) WHERE id = u.key OFFSET 0) AS t"
+      let buried = """
+        \(among) (SELECT * FROM \(tombstones) WHERE entity = \(entity) AND id = u.key OFFSET 0) AS x
+        """
       self.known =
-        "SELECT id FROM \(name) WHERE \(among)"
-        + (removesDeleted
-          ? " UNION ALL SELECT id FROM \(tombstones) WHERE entity = \(entity) AND \(among)" : "")
+        "SELECT id FROM \(rows)"
+        + (removesDeleted ? " UNION ALL SELECT id FROM \(buried)" : "")
         + " UNION ALL SELECT NULL WHERE row_security_active(\(SQLIdentifier.literal(name))::regclass::oid)"
       // A record deleted at an unknown time has the tombstone of `-infinity`.
       let milliseconds = "CASE WHEN isfinite(%) THEN (extract(epoch FROM %) * 1000)::bigint END"
       self.positions =
         """
-        SELECT id, _epoch, _ordinal, \(milliseconds.replacing("_commit_timestamp")) \
-        FROM \(name) WHERE \(among)
+        SELECT id, _epoch, _ordinal, \(milliseconds.replacing("_commit_timestamp")) FROM \(rows)
         """
         + (removesDeleted
           ? """
            UNION ALL SELECT id, epoch, ordinal, \(milliseconds.replacing("commit_timestamp")) \
-          FROM \(tombstones) WHERE entity = \(entity) AND \(among)
+          FROM \(buried)
           """ : "")
       let stamp = milliseconds.replacing("_system_modstamp")
       self.reads =
         """
         SELECT id, \(stamp), _stale OR _partial, \(milliseconds.replacing("_commit_timestamp")), \
         \(milliseconds.replacing("_updated_at")), \(milliseconds.replacing("_read_at")), \
-        _deleted_at IS NULL FROM \(name) WHERE \(among)
+        _deleted_at IS NULL FROM \(rows)
         """
         + (removesDeleted
           ? """
            UNION ALL SELECT id, NULL, true, \(milliseconds.replacing("commit_timestamp")), NULL, NULL, \
-          false FROM \(tombstones) WHERE entity = \(entity) AND \(among)
+          false FROM \(buried)
           """ : "")
           + """
            UNION ALL SELECT NULL, NULL, true, NULL, NULL, NULL, NULL \
           WHERE row_security_active(\(SQLIdentifier.literal(name))::regclass::oid)
           """
       self.stamps =
-        "SELECT id, \(stamp) FROM \(name) WHERE \(among) AND _system_modstamp IS NOT NULL"
+        "SELECT id, \(stamp) FROM \(rows) WHERE _system_modstamp IS NOT NULL"
       // A read of today has no value for a field of yesterday, which is kept.
       let gone = table.hasReadColumns ? table.goneColumns : []
       let rebuilt = zip(table.dataColumns, patched).map { column, value in

@@ -77,8 +77,7 @@ package struct CurrentTable {
     let names = columns.map { self.definition.dataColumns[$0].quotedName }
     let result = try connection.queryBinary(
       """
-      SELECT id, \(names.joined(separator: ", ")) FROM \(self.definition.qualifiedName) \
-      WHERE id = ANY($1::text[])
+      SELECT id, \(names.joined(separator: ", ")) FROM \(self.statements.rows)
       """, [SQLArray.literal(waiting.map { fold.recordID($0, buffer) })])
     for row in 0..<result.rowCount {
       guard let id = result.withField(row, 0), let delta = fold.index(of: id, buffer) else {
