@@ -275,9 +275,7 @@ class Proof:
         with open(self.work + "/.pubsub-etl.env", "w", encoding="utf-8") as file:
             for name in ("PUBSUB_ENDPOINT", "PUBSUB_CA_FILE", "SF_LOGIN_URL", "SF_CLIENT_ID", "SF_CLIENT_SECRET",
                          "DATABASE_URL"):
-                # With set -a, the lines have no export.
-                export = "export " if ". $HOME/.pubsub-etl.env &&" in command else ""
-                file.write("%s%s=%s\n" % (export, name, shlex.quote(self.environment[name])))
+                file.write("%s=%s\n" % (name, shlex.quote(self.environment[name])))
         done = subprocess.run(
             ["env", "-i", "HOME=" + self.work, "PATH=/usr/bin:/bin", "/bin/sh", "-c",
              command.replace("/usr/local/bin", self.programs)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

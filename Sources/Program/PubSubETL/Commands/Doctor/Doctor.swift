@@ -80,7 +80,7 @@ final class Doctor {
       let process = lock.processID.map { "process \($0)" } ?? "another process"
       self.note(
         Finding(
-          .ok, "lock",
+          .attention, "lock",
           "\(process) runs this pipeline now; another run would end with 75 or wait, "
             + "as run.if_running says"))
     case false: self.note(Finding(.ok, "lock", "no run of this pipeline is in progress here"))

@@ -35,7 +35,7 @@ struct Finding: Equatable {
   init(line: String, _ area: String) {
     var rest = line[...]
     self.init(.ok, area, "")
-    for (word, state) in [("warning", State.attention), ("note", .ok)]
+    for (word, state) in [("warning", State.attention), ("attention", .attention), ("note", .ok)]
     where rest.hasPrefix("\(word): ") {
       self.state = state
       rest = rest.dropFirst(word.count + 2)

@@ -18,8 +18,9 @@ struct RunPipelineOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Where the rows of --topic go: a directory, or postgresql://USER@HOST/DATABASE. The state of "
-        + "DIRECTORY is in DIRECTORY.state; a database keeps its positions itself.",
+      "Where the rows of --topic go: a directory, or postgresql://USER@HOST/DATABASE. A database gets "
+        + "all records and their changes, a directory changes only. The state of DIRECTORY is in "
+        + "DIRECTORY.state; a database keeps its positions itself.",
       valueName: "place"), completion: .directory)
   var to: String?
 
@@ -49,7 +50,8 @@ struct RunPipelineOptions: ParsableArguments {
         "expected a pipeline file, or --topic and --to; 'pubsub-etl init' writes a pipeline file")
     }
     guard !self.topic.isEmpty, let to else {
-      throw ValidationError("\(given[0]) needs --topic and --to")
+      let missing = [("--topic", self.topic.isEmpty), ("--to", self.to == nil)].filter(\.1).map(\.0)
+      throw ValidationError("\(given[0]) needs \(missing.joined(separator: " and "))")
     }
     for topic in self.topic {
       if let mistake = PipelineDraft.mistake(inTopic: topic) {
