@@ -57,11 +57,15 @@ extension RESTClient {
       SOQL.select(
         ["DeveloperName", "NamespacePrefix", "ChannelType", "MasterLabel"],
         from: "PlatformEventChannel"))
+    let total = page.totalSize
     var channels = try page.records.map(Self.channel)
     while let next = page.next {
       page = try await self.nextPage(next)
-      guard !page.records.isEmpty, channels.count <= Self.maxChannels else {
-        throw RESTError(.stop, "PlatformEventChannel: the response has an empty page or no end")
+      guard !page.records.isEmpty, channels.count + page.records.count <= total,
+        channels.count <= Self.maxChannels
+      else {
+        throw RESTError(
+          .stop, "PlatformEventChannel: the response has an empty page, or more than its size")
       }
       channels += try page.records.map(Self.channel)
     }

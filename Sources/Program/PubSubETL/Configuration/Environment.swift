@@ -65,9 +65,9 @@ enum FilePath {
     return word + "\""
   }
 
-  /// The working directory.
+  /// The working directory. One that was removed has no path of its own, and nothing can be made in it.
   static var workingDirectory: String {
-    guard let path = getcwd(nil, 0) else { return "/" }
+    guard let path = getcwd(nil, 0) else { return "/proc/self/cwd" }
     defer { free(path) }
     return String(cString: path)
   }

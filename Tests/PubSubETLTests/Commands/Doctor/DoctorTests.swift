@@ -1,5 +1,6 @@
 import Checkpoint
 import Clocks
+import FoundationEssentials
 import OrgTestSupport
 import PubSubSimulator
 import TestSupport
@@ -44,8 +45,24 @@ import Testing
     let doctor = await Self.examine(configuration)
     #expect(doctor.exitCode == nil)
     let lock = doctor.findings.first { $0.area == "lock" }
+    #expect(lock?.state == .attention)
     #expect(lock?.message.contains("runs this pipeline now") == true)
     withExtendedLifetime(other) {}
+    await pipeline.org.stop()
+  }
+
+  @Test("Output without its checkpoint is a failure, as it is for a run")
+  func lostState() async throws {
+    let pipeline = try await SimulatedPipeline(events: 10, existing: 5)
+    let configuration = try pipeline.load(sets: [#"run.until={"events":10}"#])
+    let run = try pipeline.makeRun(configuration)
+    await run.execute()
+    #expect(run.report.exitCode == .success)
+    #expect(await Self.examine(configuration).exitCode == nil)
+    try FileManager.default.removeItem(atPath: configuration.checkpoint.directory)
+    let doctor = await Self.examine(configuration)
+    #expect(doctor.exitCode == .data)
+    #expect(doctor.findings.contains { $0.area == "status" && $0.state == .failed })
     await pipeline.org.stop()
   }
 
@@ -132,6 +149,7 @@ import Testing
         "this org has person accounts"
       ),
       ("note: Opportunity: formulas: X", .ok, "records", "Opportunity: formulas: X"),
+      ("attention: no space", .attention, "records", "no space"),
       ("columns: every name was found", .ok, "columns", "every name was found"),
     ])
   func lines(line: String, state: Finding.State, area: String, message: String) {

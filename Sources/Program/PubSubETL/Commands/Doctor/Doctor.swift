@@ -256,14 +256,23 @@ final class Doctor {
         self.note(Finding("sink", failure))
       }
     }
-    self.lookAtLeases()
+    self.lookAtStatus()
   }
 
-  /// What databases say about who runs the pipeline.
-  private func lookAtLeases() {
-    guard self.configuration.sinks.contains(where: \.keepsPosition),
-      let status = try? PipelineStatus.read(self.configuration, maxAge: nil)
-    else { return }
+  /// Kinds of problems with which no run begins.
+  private static let stoppingProblems: Set = ["lost_state", "lost_output", "other_directory"]
+
+  /// What `status` finds: output that is lost or was changed, and what databases say about who runs
+  /// the pipeline.
+  private func lookAtStatus() {
+    // A state that cannot be read was noted.
+    guard let status = try? PipelineStatus.read(self.configuration, maxAge: nil) else { return }
+    for problem in status.problems where problem.exitCode == ExitCode.data.rawValue {
+      let stopsRuns = Self.stoppingProblems.contains(problem.kind)
+      var finding = Finding(stopsRuns ? .failed : .attention, "status", problem.message)
+      finding.exitCode = stopsRuns ? .data : nil
+      self.note(finding)
+    }
     for sink in status.sinks {
       guard let lease = sink.lease else { continue }
       self.note(Finding(.ok, "lease", "\(sink.name): \(lease)"))

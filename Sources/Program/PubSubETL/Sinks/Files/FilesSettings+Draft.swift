@@ -9,7 +9,11 @@ extension FilesSettings: DraftedSink {
   /// pipeline.
   static func draft(destination: String) throws(DestinationMistake) -> SinkDraft? {
     guard !destination.contains("://") else { return nil }
-    guard !destination.isEmpty, destination != "-" else {
+    // Nearly a URL or a connection string, which may have a password.
+    let isDatabase =
+      ["postgres:", "postgresql:"].contains(where: destination.hasPrefix)
+      || destination.lowercased().contains("password=")
+    guard !destination.isEmpty, destination != "-", !isDatabase else {
       throw DestinationMistake(description: "expected a directory or postgresql://…")
     }
     if let mistake = FilePath.mistake(in: destination) {
