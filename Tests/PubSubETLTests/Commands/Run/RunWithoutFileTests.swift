@@ -34,8 +34,14 @@ import Testing
       (["p.json", "--print"], "--print belongs to a run without a pipeline file"),
       (["--topic", "/data/Opportunity", "--to", "out"], "did you mean"),
       (["--topic", Self.topic, "--to", "kafka://a"], "expected a directory or postgresql://"),
-      (["--topic", Self.topic, "--to", "postgresql:/etl:x@db/a"], "expected a directory or postgresql://"),
-      (["--topic", Self.topic, "--to", "host=db password=x"], "expected a directory or postgresql://"),
+      (
+        ["--topic", Self.topic, "--to", "postgresql:/etl:x@db/a"],
+        "expected a directory or postgresql://"
+      ),
+      (
+        ["--topic", Self.topic, "--to", "host=db password=x"],
+        "expected a directory or postgresql://"
+      ),
       (["--topic", Self.topic, "--to", "~/out"], "only a shell replaces"),
       (["--topic", Self.topic, "--to", "/"], "a directory below"),
       (["--topic", Self.topic, "--to", "out", "--root", "/srv"], "--root belongs to"),
