@@ -4,10 +4,14 @@ import Testing
   /// A part of what `cron_proof.py` does by default, which takes a quarter of an hour.
   @Test(
     "Files equal the truth after overlaps, kills, clock steps, silent days and lost state",
-    .enabled(if: ProofScript.programs != nil))
-  func runAfterRun() throws {
-    try ProofScript("cron_proof.py").run(
-      "--runs", "14", "--silent-steps", "2", "--silent-step-hours", "40")
+    .enabled(if: ProofScript.programs != nil), arguments: [false, true])
+  func runAfterRun(keepsFiles: Bool) throws {
+    let script = ProofScript("cron_proof.py")
+    if keepsFiles {
+      try script.run("--keep", "--runs", "14", "--silent-steps", "2", "--silent-step-hours", "40")
+    } else {
+      try script.run("--runs", "14", "--silent-steps", "2", "--silent-step-hours", "40")
+    }
   }
 }
 

@@ -125,6 +125,39 @@ struct CrashTests {
     }
   }
 
+  /// Four runs that continue each other's files, with dates, entities, dead letters and reads, and
+  /// files that end by their number of events.
+  private static let continued: ScriptedRun = {
+    var script = Self.script(losingJobAfter: nil)
+    script.rotation.maxOpenFileCount = 3
+    script.eventsPerRun = 2
+    return script
+  }()
+
+  @Test(
+    "Files that later runs continue have each event once, after a kill or power cut at any call",
+    arguments: 0..<3, [false, true])
+  func continuedFiles(variant: Int, writesAside: Bool) throws {
+    var script = Self.continued
+    script.writesAside = writesAside
+    let undisturbed = ModelFileSystem()
+    try script.run(on: undisturbed)
+    #expect(try script.faults(in: undisturbed.files) + undisturbed.violations == [])
+    let callCount = undisturbed.callCount
+    for call in 1...callCount {
+      let fileSystem = ModelFileSystem()
+      fileSystem.diesAtCall = call
+      fileSystem.tearsLastWrite = call % 2 == 0
+      #expect(throws: (any Error).self) { try script.run(on: fileSystem) }
+      if variant == 0 {
+        fileSystem.kill()
+      } else {
+        fileSystem.powerCut(Self.survival(variant - 1, call))
+      }
+      try self.complete(fileSystem, "call \(call), variant \(variant)", script)
+    }
+  }
+
   @Test("Further crashes during recovery change nothing", arguments: 0..<2)
   func repeatedCrashes(variant: Int) throws {
     var random = SplitMix(seed: UInt64(variant))

@@ -26,6 +26,8 @@ import Testing
       }
     }
 
+    let name = "places"
+
     func encoder(for layout: RecordLayout, of kind: RowKind) -> any RowEncoder {
       Encoder(layout, kind)
     }

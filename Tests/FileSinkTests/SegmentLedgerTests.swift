@@ -26,6 +26,21 @@ struct SegmentLedgerTests {
     #expect(explorer.recoveryCount > least)
   }
 
+  @Test(
+    "Nothing is lost, repeated, torn or changed when later runs continue the files",
+    arguments: [
+      (LedgerExplorer.Operation.allCases, 3), ([.appendA, .commit, .restart, .finish], 5),
+    ])
+  func continued(operations: [LedgerExplorer.Operation], depth: Int) {
+    var explorer = LedgerExplorer()
+    explorer.keepsFiles = true
+    explorer.operations = operations
+    explorer.explore(depth: depth)
+    #expect(explorer.faults == [])
+    #expect(explorer.operationCount > 300)
+    #expect(explorer.recoveryCount > 100)
+  }
+
   /// A protocol with one step left out has to be found wanting: else the explorer proves nothing.
   @Test(
     "The explorer finds the fault when a step is left out",
@@ -34,7 +49,11 @@ struct SegmentLedgerTests {
     var explorer = LedgerExplorer()
     explorer.sabotage = sabotage
     explorer.writesAside = sabotage == .writeLines
-    explorer.explore(depth: 3)
+    if [.resumeCut, .join].contains(sabotage) {
+      explorer.keepsFiles = true
+      explorer.operations = [.appendA, .commit, .restart, .finish]
+    }
+    explorer.explore(depth: explorer.keepsFiles ? 6 : 3)
     #expect(!explorer.faults.isEmpty)
   }
 

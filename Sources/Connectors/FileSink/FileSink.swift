@@ -35,8 +35,6 @@ package final class FileSink: BufferingSink {
   @exclusivity(unchecked) private(set) var encoders = LayoutCache<any RowEncoder>()
   /// The encoders of lines that include their places.
   @exclusivity(unchecked) private var placingEncoders = LayoutCache<any RowEncoder>()
-  /// By topic, the place of the next event.
-  @exclusivity(unchecked) private var nextPlaces: [String: (epoch: Int, ordinal: Int64)] = [:]
   @exclusivity(unchecked) private var readEncoders = LayoutCache<any RowEncoder>()
   /// By topic.
   @exclusivity(unchecked) private var tails: [String: StreamTail] = [:]
@@ -73,7 +71,7 @@ package final class FileSink: BufferingSink {
       directory: configuration.directory, kind: .records,
       identity: SegmentIdentity(pipeline: configuration.pipeline, org: configuration.org),
       level: configuration.compressionLevel, rotation: configuration.rotation,
-      fileSystem: fileSystem,
+      fileSystem: fileSystem, lineForm: configuration.format.name,
       finished: finished
         ?? FinishedDirectory(
           configuration.directory, isGuarded: configuration.whenMissing == .fail, on: fileSystem),
@@ -122,7 +120,7 @@ package final class FileSink: BufferingSink {
   /// know whether the checkpoint is the latest.
   ///
   /// - Throws: `FileSinkError`: `.lostState` if `state` is nil and the manifest has files of this
-  ///   pipeline and org, unless `acceptsReset`; `.lostOutput` for missing finished files, unless
+  ///   pipeline and org, or a run left files open, unless `acceptsReset`; `.lostOutput` for missing finished files, unless
   ///   `acceptsMissing`; `.unknownFile`, `.inconsistent`, `.locked`, `.io`.
   package func survey(from state: JSONValue?) throws -> FileSurvey {
     var survey = try self.store.survey(
@@ -142,9 +140,18 @@ package final class FileSink: BufferingSink {
         "records that were read into files are treated as not read; 'pubsub-etl snapshot' reads them again"
       )
     }
-    guard state == nil, !self.history.isEmpty, !self.configuration.acceptsReset else {
+    guard state == nil, !self.history.isEmpty || survey.showsKeptFiles,
+      !self.configuration.acceptsReset
+    else {
       self.surveyed = survey
       return survey
+    }
+    guard !self.history.isEmpty else {
+      throw FileSinkError(
+        .lostState,
+        "there is no checkpoint, but according to \(self.store.keptMark) pipeline "
+          + "'\(self.configuration.pipeline)' has exported events to files that are still open: put "
+          + "the checkpoint back, or begin a new epoch with 'run --accept-reset'")
     }
     let topics = self.history.topics.sorted { $0.key < $1.key }.map { topic, exported in
       "\(topic) up to replay ID \(exported.lastReplayID) (epoch \(exported.epoch))"
@@ -186,7 +193,10 @@ package final class FileSink: BufferingSink {
     while index < events.count {
       let event = events[index]
       // An event that became a dead letter may come later and has its place in between.
-      if event.ordinal != next { self.store.noteHole(inTopic: batch.layout.topic) }
+      if event.ordinal != next, !batch.isRedriven {
+        self.store.noteHole(
+          inTopic: batch.layout.topic, epoch: batch.epoch, before: event.ordinal)
+      }
       next = event.ordinal + 1
       // An event without rows does not create a file.
       guard event.rowCount > 0 else {
@@ -211,7 +221,7 @@ package final class FileSink: BufferingSink {
     }
     self.writtenRowCount += Int64(batch.rowCount)
     guard !batch.isRedriven else { return }
-    self.nextPlaces[batch.layout.topic] = (batch.epoch, next)
+    self.store.places.advance(batch.layout.topic, epoch: batch.epoch, to: next)
     self.tails[batch.layout.topic, default: StreamTail()].advance(
       over: batch, count: batch.events.count, &self.recordIDs)
   }
@@ -326,10 +336,8 @@ package final class FileSink: BufferingSink {
   /// The ordinal of the first event of a batch if no event before it is missing.
   private func nextOrdinal(of batch: RecordBatch) -> Int64 {
     let first = batch.events[0].ordinal
-    guard !batch.isRedriven, let next = self.nextPlaces[batch.layout.topic],
-      next.epoch == batch.epoch
-    else { return first }
-    return next.ordinal
+    guard !batch.isRedriven else { return first }
+    return self.store.places.nextOrdinal(ofTopic: batch.layout.topic, epoch: batch.epoch) ?? first
   }
 
   private func placingEncoder(for layout: RecordLayout) -> any RowEncoder {

@@ -4,6 +4,9 @@ package import Clocks
 package struct FileSinkConfiguration: Sendable {
   /// When a file is finished and the next one begins.
   package struct Rotation: Sendable, Equatable {
+    /// Files of events with fewer compressed bytes stay open when the run ends, and when they are
+    /// idle. 0 keeps no file open.
+    package var minByteCount: Int
     /// Compressed bytes; a file may exceed this by the size of one event, and by
     /// `WriterThread.maxByteCount` uncompressed bytes that are on their way.
     package var maxByteCount: Int
@@ -16,10 +19,11 @@ package struct FileSinkConfiguration: Sendable {
     package var maxOpenFileCount: Int
 
     package init(
-      maxByteCount: Int = 128 << 20, maxEventCount: Int = 1_000_000,
+      minByteCount: Int = 0, maxByteCount: Int = 128 << 20, maxEventCount: Int = 1_000_000,
       maxAge: Duration = .seconds(3600), maxIdle: Duration = .seconds(300),
       maxOpenFileCount: Int = 250
     ) {
+      self.minByteCount = minByteCount
       self.maxByteCount = maxByteCount
       self.maxEventCount = maxEventCount
       self.maxAge = maxAge

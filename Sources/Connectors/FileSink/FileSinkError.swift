@@ -41,6 +41,19 @@ package struct FileSinkError: Error, Sendable, CustomStringConvertible {
     self.cause = cause
   }
 
+  /// The bytes of a file are not those that were written.
+  ///
+  /// - Parameters:
+  ///   - path: absolute.
+  ///   - found, expected: SHA-256, hexadecimal.
+  static func changed(_ path: String, found: String, expected: String) -> FileSinkError {
+    FileSinkError(
+      .inconsistent,
+      "\(path): its contents are not what was written (sha256 \(found), but the "
+        + "checkpoint says \(expected)): the disk lost data or the file was changed. "
+        + SegmentLedger.damageRemedy)
+  }
+
   init(_ error: FileSystemError) {
     // A name that exists already means a file that neither checkpoint nor manifest lists.
     let code = error.code == FileSystemError.exists ? Code.unknownFile : .io

@@ -4,8 +4,8 @@ internal import Pipeline
 
 /// The commit protocol of files in progress, as a value that turns events into steps.
 ///
-/// A file goes *open → closing → finished*. It is open from its first event. A commit makes the
-/// appended bytes durable and returns their record for the checkpoint (`records`). A file that
+/// A file goes *open → closing → finished*. It is open from its first event; one that an earlier run
+/// left open is *kept* until its next event. A commit makes the appended bytes durable and returns their record for the checkpoint (`records`). A file that
 /// takes no more events (`seal`, or `closing` in `flush`) is announced as closing by that record,
 /// and only when a checkpoint with the record is durable (`commit`) does it get its end, its final
 /// name and its line in the manifest. If a crash interrupts this, `recovery` completes it from the
@@ -19,12 +19,18 @@ struct SegmentLedger {
   enum Step: Equatable {
     /// Create the file in progress; its name must not be taken.
     case create(ID)
+    /// Open a file that an earlier run left open: compare its committed bytes with their hash,
+    /// truncate it to them, and end their frame.
+    case resume(ID)
     /// Write the compressor's buffered output, then call `flushed`.
     case flush(ID)
     /// Make the bytes of the file durable.
     case synchronizeData(ID)
     /// Free the descriptor and compressor; nothing more is appended.
     case release(ID)
+    /// Compare the committed bytes of a file of several frames with their hash, and write its lines
+    /// as one frame to another file in progress, durable except for its name. Then call `flushed`.
+    case join(ID)
     /// Make the names in this relative directory durable.
     case synchronizeDirectory(String)
     /// Make the names of finished files in this relative directory durable.
@@ -38,17 +44,21 @@ struct SegmentLedger {
     case rename(SegmentRecord)
     /// Take the name in progress from a file that has its final name as well.
     case removePart(SegmentRecord)
+    /// Remove the file in progress whose lines are in the joined one.
+    case removeFrames(SegmentRecord)
     /// Append the line to the manifest and make it durable.
     case appendToManifest(SegmentRecord)
   }
 
-  private enum Phase { case open, sealed, announced }
+  private enum Phase { case kept, open, sealed, announced }
 
   private struct Entry {
     let id: ID
     var phase = Phase.open
     /// The file has bytes that the record does not cover.
     var isDirty = true
+    /// The file has several frames.
+    var hasFrames = false
     /// nil before the first flush.
     var record: SegmentRecord? { didSet { self.json = self.record?.json } }
     /// That of the record, made once.
@@ -84,6 +94,25 @@ struct SegmentLedger {
     return (id, [.create(id)])
   }
 
+  /// Call this for a file that an earlier run left open and that may take more events.
+  mutating func keep(_ record: SegmentRecord) -> ID {
+    let id = ID(number: self.nextNumber)
+    self.nextNumber += 1
+    var entry = Entry(id: id, phase: .kept, isDirty: false, hasFrames: record.hasFrames)
+    entry.record = record
+    self.entries.append(entry)
+    return id
+  }
+
+  /// Call this before the first event is appended to a file that was kept.
+  mutating func resume(_ id: ID) -> [Step] {
+    let index = self.index(of: id)
+    precondition(self.entries[index].phase == .kept, "resumed a file that was not kept")
+    self.entries[index].phase = .open
+    self.entries[index].hasFrames = true
+    return [.resume(id)]
+  }
+
   /// Call this after something was appended to an open file.
   mutating func appended(to id: ID) {
     let index = self.index(of: id)
@@ -94,9 +123,10 @@ struct SegmentLedger {
   /// Closes the file for events. The next commit announces it.
   mutating func seal(_ id: ID) -> [Step] {
     let index = self.index(of: id)
-    precondition(self.entries[index].phase == .open, "sealed twice")
+    precondition([.open, .kept].contains(self.entries[index].phase), "sealed twice")
+    let steps = self.endSteps(index)
     self.entries[index].phase = .sealed
-    return self.flushSteps(index) + [.release(id)]
+    return steps
   }
 
   /// Begins a commit. `closing` says which open files are to be finished with it.
@@ -105,9 +135,10 @@ struct SegmentLedger {
     for index in self.entries.indices {
       let entry = self.entries[index]
       switch entry.phase {
-      case .open where closing(entry.id):
+      case .open where closing(entry.id), .kept where closing(entry.id):
+        steps += self.endSteps(index)
         self.entries[index].phase = .announced
-        steps += self.flushSteps(index) + [.release(entry.id)]
+      case .kept: break
       case .open:
         steps += self.flushSteps(index)
       case .sealed:
@@ -123,7 +154,7 @@ struct SegmentLedger {
     return steps
   }
 
-  /// Call this after the step `flush(id)`; `record` describes the file as it is now.
+  /// Call this after the steps `flush(id)` and `join(id)`; `record` describes the file as it is now.
   mutating func flushed(_ id: ID, _ record: SegmentRecord) {
     let index = self.index(of: id)
     var record = record
@@ -147,12 +178,36 @@ struct SegmentLedger {
     }
     steps += directories.map { .synchronizeFinished($0) }
     steps += records.map { .appendToManifest($0) }
+    steps += records.filter(\.isJoined).map { .removeFrames($0) }
     return steps
   }
 
   private func flushSteps(_ index: Int) -> [Step] {
     let entry = self.entries[index]
     return entry.isDirty ? [.flush(entry.id), .synchronizeData(entry.id)] : []
+  }
+
+  /// The steps after which a file takes no more events.
+  private mutating func endSteps(_ index: Int) -> [Step] {
+    let entry = self.entries[index]
+    var steps = self.flushSteps(index)
+    if entry.phase == .open { steps.append(.release(entry.id)) }
+    if entry.hasFrames {
+      steps.append(.join(entry.id))
+      let directory = self.record(of: entry.id).directory
+      if !self.dirtyDirectories.contains(directory) { self.dirtyDirectories.append(directory) }
+    } else if entry.phase == .kept {
+      steps.append(.verify(self.record(of: entry.id), isFinished: false))
+    }
+    return steps
+  }
+
+  /// The record of a file that has been flushed, by this run or an earlier one.
+  func record(of id: ID) -> SegmentRecord {
+    guard let record = self.entries[self.index(of: id)].record else {
+      preconditionFailure("file \(id.number) was never flushed")
+    }
+    return record
   }
 
   private func index(of id: ID) -> Int {
@@ -173,6 +228,11 @@ extension SegmentLedger {
     /// Both names belong to one file.
     var isOneFile = false
     var isInManifest: Bool
+
+    /// The file is in progress and nothing of it is finished, so that it may take more events.
+    var isInProgress: Bool {
+      self.partByteCount != nil && self.finishedByteCount == nil && !self.isInManifest
+    }
   }
 
   static let damageRemedy =

@@ -7,7 +7,7 @@ struct SegmentLines {
   enum Extent: Equatable {
     /// A finished file: one frame, and nothing after it.
     case whole
-    /// The first bytes of a file in progress, up to the end of a block.
+    /// The first bytes of a file in progress, up to the end of a block; it may have several frames.
     case first(Int)
   }
 
@@ -82,7 +82,7 @@ struct SegmentLines {
         }
         hash?(self.rest)
       }
-      if self.hasEnded {
+      if self.hasEnded, self.extent == .whole {
         guard self.rest.isEmpty else {
           throw Fault(line: 0, reason: "there is data after the end of its zstd frame")
         }
@@ -97,7 +97,7 @@ struct SegmentLines {
       }
       self.rest = UnsafeRawBufferPointer(rebasing: self.rest[step.consumed...])
       self.hasEnded = step.isFrameEnd
-      self.isDrained = step.produced < self.output.count
+      self.isDrained = step.isFrameEnd || step.produced < self.output.count
       try self.lines.take(UnsafeRawBufferPointer(rebasing: self.output[..<step.produced]), body)
       return true
     }

@@ -105,8 +105,17 @@ struct SegmentName: Equatable {
   static func partPath(forFinal path: String) -> String {
     let start = path.utf8.lastIndex(of: UInt8(ascii: "/")).map(path.utf8.index(after:))
     let name = start ?? path.startIndex
-    return path[..<name] + "." + path[name...] + ".part"
+    return path[..<name] + "." + path[name...] + Self.partSuffix
   }
+
+  /// Relative path of the file that takes the lines of several frames in as one, while in progress.
+  static func joinedPath(forFinal path: String) -> String {
+    let part = Self.partPath(forFinal: path)
+    return String(part.dropLast(Self.partSuffix.count)) + Self.joinedSuffix + Self.partSuffix
+  }
+
+  private static let partSuffix = ".part"
+  private static let joinedSuffix = ".joined"
 
   /// The relation of a file name to a pipeline.
   enum Ownership: Equatable { case finished, inProgress, foreign }
@@ -141,14 +150,20 @@ struct SegmentName: Equatable {
         guard name.first == UInt8(ascii: ".") else {
           return self.parse(name) == nil ? .foreign : .finished
         }
-        let suffix: StaticString = ".part"
-        let part = UnsafeBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount)
-        guard name.count > part.count, name.suffix(part.count).elementsEqual(part) else {
-          return .foreign
-        }
-        let inner = UnsafeBufferPointer(rebasing: name[1..<(name.count - part.count)])
-        return self.parse(inner) == nil ? .foreign : .inProgress
+        var inner = name.dropFirst()
+        guard Self.remove(SegmentName.partSuffix, from: &inner) else { return .foreign }
+        Self.remove(SegmentName.joinedSuffix, from: &inner)
+        return self.parse(UnsafeBufferPointer(rebasing: inner)) == nil ? .foreign : .inProgress
       }
+    }
+
+    @discardableResult
+    private static func remove(
+      _ suffix: String, from name: inout Slice<UnsafeBufferPointer<UInt8>>
+    ) -> Bool {
+      guard name.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) else { return false }
+      name = name.dropLast(suffix.utf8.count)
+      return true
     }
 
     /// nil if this is not a finished file of the pipeline.

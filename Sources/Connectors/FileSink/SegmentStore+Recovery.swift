@@ -9,6 +9,10 @@ package struct FileSurvey {
   package let history: ExportHistory
   /// Steps that finish the files of the checkpoint.
   var steps: [SegmentLedger.Step] = []
+  /// Files of the checkpoint that stay open.
+  var kept: [SegmentRecord] = []
+  /// A run with a checkpoint left files open here.
+  var showsKeptFiles = false
   /// Relative paths of files in progress that the checkpoint does not know.
   var strays: [String] = []
   /// Accepted losses of earlier output, as text.
@@ -35,6 +39,7 @@ extension SegmentStore {
   ) throws(FileSinkError) -> FileSurvey {
     if let failure { throw failure }
     let records = try SegmentRecord.records(in: state, directory: self.directory)
+    self.places = try StreamPlaces(in: state)
     var check = state.map {
       OutputCheck(
         directory: self.directory, kind: self.kind, pipeline: self.identity.pipeline,
@@ -67,6 +72,9 @@ extension SegmentStore {
       check?.visit(line, name: name)
     }
     var survey = FileSurvey(history: history.history)
+    survey.showsKeptFiles = try self.attempt { () throws(FileSystemError) in
+      try self.fileSystem.size(of: self.keptMark) != nil
+    }
     if let check {
       (survey.acceptedFaults, survey.lostLetters) = try self.finish(
         check, accepting: acceptsMissing)
@@ -74,7 +82,13 @@ extension SegmentStore {
     for record in records {
       let name = Array(record.name.utf8)
       do throws(FileSinkError) {
-        survey.steps += try self.steps(for: record, isInManifest: found.contains(name), from: state)
+        let observed = try self.observe(record, isInManifest: found.contains(name))
+        let steps = try self.steps(for: record, observed, from: state)
+        if self.keeps(record, observed) {
+          survey.kept.append(record)
+        } else {
+          survey.steps += steps
+        }
       } catch {
         guard acceptsMissing, error.code == .lostOutput else { throw self.fail(error) }
         survey.acceptedFaults.append(
@@ -110,6 +124,7 @@ extension SegmentStore {
   /// Finishes the files of the last checkpoint and removes those in progress that it does not know.
   func recover(_ survey: FileSurvey) throws(FileSinkError) {
     try self.perform(survey.steps)
+    try self.keep(survey.kept)
     for stray in survey.strays {
       try self.attempt { () throws(FileSystemError) in
         try self.fileSystem.remove(self.absolute(stray))
@@ -117,16 +132,21 @@ extension SegmentStore {
     }
   }
 
-  private func steps(
-    for record: SegmentRecord, isInManifest: Bool, from state: JSONValue?
-  ) throws(FileSinkError) -> [SegmentLedger.Step] {
-    let observed = try self.attempt { () throws(FileSystemError) in
+  private func observe(
+    _ record: SegmentRecord, isInManifest: Bool
+  ) throws(FileSinkError) -> SegmentLedger.Observation {
+    try self.attempt { () throws(FileSystemError) in
       SegmentLedger.Observation(
         partByteCount: try self.fileSystem.size(of: self.absolute(record.part)),
         finishedByteCount: try self.finished.byteCount(of: record.name),
         isOneFile: try self.finished.isPlaced(self.absolute(record.part), as: record.name),
         isInManifest: isInManifest)
     }
+  }
+
+  private func steps(
+    for record: SegmentRecord, _ observed: SegmentLedger.Observation, from state: JSONValue?
+  ) throws(FileSinkError) -> [SegmentLedger.Step] {
     do throws(FileSinkError) {
       return try SegmentLedger.recovery(of: record, observed: observed)
     } catch {
@@ -140,7 +160,7 @@ extension SegmentStore {
     }
   }
 
-  private var lockName: String {
+  var lockName: String {
     ".\(SegmentName.pipelinePart(self.identity.pipeline))\(self.kind.suffix).lock"
   }
 

@@ -10,8 +10,8 @@ extension SegmentStore {
 
   private func perform(_ step: SegmentLedger.Step) throws(FileSinkError) {
     switch step {
-    case .create:
-      preconditionFailure("files are created where their writer is made")
+    case .create, .resume:
+      preconditionFailure("files are opened where their writer is made")
     case .flush(let id):
       let writer = self.writer(id)
       try self.attempt { () throws(FileSystemError) in try writer.flush(through: self.scratch) }
@@ -21,6 +21,8 @@ extension SegmentStore {
       try self.attempt { () throws(FileSystemError) in try writer.synchronize() }
     case .release(let id):
       self.writers[id] = nil
+    case .join(let id):
+      self.ledger.flushed(id, try self.join(self.ledger.record(of: id)))
     case .synchronizeDirectory(let directory):
       try self.attempt { () throws(FileSystemError) in
         try self.fileSystem.synchronizeDirectory(self.absolute(directory))
@@ -31,10 +33,7 @@ extension SegmentStore {
       try self.attempt { () throws(FileSystemError) in
         let file = try OpenFile(
           self.absolute(record.part), [.write, .append], on: self.fileSystem)
-        // A run that was killed may have written more than it committed, but never less.
-        try file.checkIntact(
-          byteCount: max(file.status().byteCount, record.committedByteCount))
-        try file.truncate(to: record.committedByteCount)
+        try file.truncate(to: record)
         try file.write(ZstdCompressor.endOfFrame)
         try file.synchronize()
         try file.checkIntact(byteCount: record.byteCount)
@@ -50,6 +49,10 @@ extension SegmentStore {
     case .removePart(let record):
       try self.attempt { () throws(FileSystemError) in
         try self.fileSystem.remove(self.absolute(record.part))
+      }
+    case .removeFrames(let record):
+      try self.attempt { () throws(FileSystemError) in
+        try self.fileSystem.remove(self.absolute(SegmentName.partPath(forFinal: record.name)))
       }
     case .appendToManifest(let record):
       try self.attempt { () throws(FileSystemError) in
@@ -74,23 +77,32 @@ extension SegmentStore {
 
   /// Reads the committed bytes and compares them with their hash.
   private func verify(_ record: SegmentRecord, isFinished: Bool) throws(FileSinkError) {
-    let path = self.absolute(isFinished ? record.name : record.part)
-    let sha256 = try self.attempt { () throws(FileSystemError) -> String in
-      guard !isFinished else {
-        return try self.finished.sha256(of: record.name, byteCount: record.byteCount)
-      }
-      var hash = try self.fileSystem.hash(of: path, byteCount: record.committedByteCount)
-      hash.update(ZstdCompressor.endOfFrame)
-      return hash.snapshot().hex
+    guard isFinished else {
+      _ = try self.verifiedHash(of: record)
+      return
+    }
+    let sha256 = try self.attempt { () throws(FileSystemError) in
+      try self.finished.sha256(of: record.name, byteCount: record.byteCount)
     }
     guard sha256 == record.sha256 else {
       throw self.fail(
-        FileSinkError(
-          .inconsistent,
-          "\(path): its contents are not what was written (sha256 \(sha256), but the "
-            + "checkpoint says \(record.sha256)): the disk lost data or the file was changed. "
-            + SegmentLedger.damageRemedy))
+        .changed(self.absolute(record.name), found: sha256, expected: record.sha256))
     }
+  }
+
+  /// The hash of the committed bytes of a file in progress, which are as they were written.
+  func verifiedHash(of record: SegmentRecord) throws(FileSinkError) -> SHA256 {
+    let path = self.absolute(record.part)
+    let hash = try self.attempt { () throws(FileSystemError) in
+      try self.fileSystem.hash(of: path, byteCount: record.committedByteCount)
+    }
+    var finished = hash.copy()
+    finished.update(ZstdCompressor.endOfFrame)
+    let sha256 = finished.snapshot().hex
+    guard sha256 == record.sha256 else {
+      throw self.fail(.changed(path, found: sha256, expected: record.sha256))
+    }
+    return hash
   }
 
   func absolute(_ path: String) -> String {
@@ -99,7 +111,7 @@ extension SegmentStore {
 
   /// Performs file system calls. After a failure, everything else is refused.
   @discardableResult
-  func attempt<Result>(
+  func attempt<Result: ~Copyable>(
     _ body: () throws(FileSystemError) -> Result
   ) throws(FileSinkError) -> Result {
     if let failure { throw failure }

@@ -14,6 +14,8 @@ final class SegmentStore {
   let identity: SegmentIdentity
   let level: Int
   let rotation: FileSinkConfiguration.Rotation
+  /// The form of lines, in which a file is also continued.
+  let lineForm: String
   let fileSystem: any FileSystem
   let clock: SinkClock
   var finished: any FinishedFiles
@@ -21,6 +23,10 @@ final class SegmentStore {
   var writers: [SegmentLedger.ID: SegmentWriter] = [:]
   /// The open file of each key.
   private var current: [SegmentKey: SegmentWriter] = [:]
+  /// Files that earlier runs left open, in the order of the checkpoint.
+  var kept: [KeptSegment] = []
+  var places = StreamPlaces()
+  var isMarkedKept = false
   private var useCount = 0
   /// Relative directories that this run has created, or found and synchronized.
   private var durableDirectories: Set<String> = []
@@ -50,7 +56,7 @@ final class SegmentStore {
   init(
     directory: String, kind: SegmentKind, identity: SegmentIdentity, level: Int,
     rotation: FileSinkConfiguration.Rotation, fileSystem: any FileSystem,
-    finished: any FinishedFiles, clock: SinkClock, writesAside: Bool = false,
+    lineForm: String = "", finished: any FinishedFiles, clock: SinkClock, writesAside: Bool = false,
     pieceByteCount: Int = LinePiece.byteCount
   ) {
     precondition(
@@ -61,6 +67,7 @@ final class SegmentStore {
     self.identity = identity
     self.level = level
     self.rotation = rotation
+    self.lineForm = lineForm
     self.fileSystem = fileSystem
     self.clock = clock
     self.finished = finished
@@ -74,7 +81,7 @@ final class SegmentStore {
     self.scratch.deallocate()
   }
 
-  var openFileCount: Int { self.writers.count }
+  var openFileCount: Int { self.writers.count + self.kept.count }
   var memoryByteCount: Int { self.writers.values.reduce(0) { $0 + $1.memoryByteCount } }
 
   // MARK: Writing
@@ -92,16 +99,29 @@ final class SegmentStore {
     }
     // A file never spans two epochs, because its name contains the epoch.
     if let writer = self.current[key] { try self.seal(writer) }
-    if self.writers.count >= self.rotation.maxOpenFileCount,
-      let oldest = self.writers.values.min(by: { $0.lastUse < $1.lastUse })
-    {
-      try self.seal(oldest)
-    }
-    let writer = try self.open(key, epoch: epoch, ordinal: ordinal, row: row, now: now)
+    let kept = self.takeKept(key, epoch: epoch)
+    if kept == nil { try self.makeRoom() }
+    let writer =
+      if let kept {
+        try self.resume(kept)
+      } else {
+        try self.open(key, epoch: epoch, ordinal: ordinal, row: row, now: now)
+      }
     writer.lastUse = self.useCount
+    writer.lastUsedAt = now
     self.writers[writer.id] = writer
     self.current[key] = writer
     return writer
+  }
+
+  /// Closes a file if one more would be too many.
+  private func makeRoom() throws(FileSinkError) {
+    guard self.openFileCount >= self.rotation.maxOpenFileCount else { return }
+    if let oldest = self.kept.min(by: { $0.openedAt < $1.openedAt }) {
+      try self.sealKept { $0.id == oldest.id }
+    } else if let oldest = self.writers.values.min(by: { $0.lastUse < $1.lastUse }) {
+      try self.seal(oldest)
+    }
   }
 
   /// Takes the lines in `piece` since the last call, which are complete and for an open file.
@@ -138,7 +158,7 @@ final class SegmentStore {
   @inline(__always)
   func isFull(_ writer: SegmentWriter) -> Bool {
     writer.summary.eventCount >= self.rotation.maxEventCount
-      || writer.byteCount >= self.rotation.maxByteCount
+      || writer.byteCount >= self.rotation.maxByteCount || self.isLongEnough(writer)
   }
 
   /// The number of events, at least one, that the file may still get.
@@ -146,9 +166,10 @@ final class SegmentStore {
     max(self.rotation.maxEventCount - writer.summary.eventCount, 1)
   }
 
-  /// Notes that an event of the topic is missing, so that from here on the lines of its open files
-  /// include their places.
-  func noteHole(inTopic topic: String) {
+  /// Notes that the event of the topic before `ordinal` is missing, so that from here on the lines of
+  /// its open files include their places.
+  func noteHole(inTopic topic: String, epoch: Int, before ordinal: Int64) {
+    self.places.noteHole(inTopic: topic, epoch: epoch, before: ordinal)
     for writer in self.writers.values where writer.key.topic == topic { writer.tellsPlaces = true }
   }
 
@@ -162,6 +183,7 @@ final class SegmentStore {
   /// Closes the open files of some keys for events.
   func seal(where isMeant: (SegmentKey) -> Bool) throws(FileSinkError) {
     for writer in self.current.values where isMeant(writer.key) { try self.seal(writer) }
+    try self.sealKept { isMeant($0.key) }
   }
 
   private func open(
@@ -188,7 +210,7 @@ final class SegmentStore {
         summary: SegmentSummary(
           topic: key.topic, entity: self.kind == .records ? key.entity : nil, epoch: epoch,
           firstOrdinal: ordinal, pass: key.pass, isRedriven: key.isRedriven),
-        now: now)
+        continuation: self.continuation(of: key), openedAt: now)
     }
   }
 
@@ -225,14 +247,19 @@ final class SegmentStore {
   // MARK: Committing
 
   var isDue: Bool {
-    guard !self.writers.isEmpty else { return false }
+    guard !self.writers.isEmpty || !self.kept.isEmpty else { return false }
     let now = self.clock.monotonic()
     return self.writers.values.contains { self.isDue($0, now) }
+      || self.kept.contains { self.isDue($0, now) }
+  }
+
+  private func isDue(_ kept: KeptSegment, _ now: Duration) -> Bool {
+    kept.isDue || now - kept.openedAt >= self.rotation.maxAge
   }
 
   private func isDue(_ writer: SegmentWriter, _ now: Duration) -> Bool {
     now - writer.openedAt >= self.rotation.maxAge
-      || now - writer.lastUsedAt >= self.rotation.maxIdle
+      || now - writer.lastUsedAt >= self.rotation.maxIdle && !self.isKept(writer)
       || self.isFull(writer)
   }
 
@@ -241,16 +268,20 @@ final class SegmentStore {
     if let failure { throw failure }
     try self.writeLines()
     let now = self.clock.monotonic()
-    let closing = Set(self.writers.values.filter { finish || self.isDue($0, now) }.map(\.id))
+    let closing = Set(
+      self.writers.values.filter { finish && !self.isKept($0) || self.isDue($0, now) }.map(\.id)
+        + self.kept.filter { self.isDue($0, now) }.map(\.id))
     for id in closing {
       if let writer = self.writers[id] { self.current[writer.key] = nil }
     }
+    self.kept.removeAll { closing.contains($0.id) }
     try self.perform(self.ledger.flush { closing.contains($0) })
     self.pendingByteCount = 0
     var members = [
       JSONMember("directory", .string(self.directory)),
       JSONMember("files", .array(self.ledger.states)),
     ]
+    if self.keepsFiles { members.append(JSONMember(StreamPlaces.key, self.places.json)) }
     if let lastFinished {
       members.append(JSONMember(OutputCheck.lastFinishedKey, .string(lastFinished)))
     }
@@ -265,6 +296,7 @@ final class SegmentStore {
     if let failure { throw failure }
     let steps = self.ledger.commit()
     try self.perform(steps)
+    if self.keepsFiles, !self.ledger.unfinished.isEmpty { try self.markKept() }
     return !steps.isEmpty
   }
 }

@@ -37,6 +37,36 @@ struct SegmentSummary {
     self.pass = pass
   }
 
+  /// The content of a file that an earlier run left open, as its last commit describes it.
+  ///
+  /// - Throws: `FileSinkError.inconsistent` if its line lacks a member of files of events.
+  init(continuing record: SegmentRecord) throws(FileSinkError) {
+    let line = record.manifest
+    func count(_ key: String) -> Int64? {
+      line[key]?.integer.flatMap { ExportedFile.counts.contains($0) ? $0 : nil }
+    }
+    func time(_ key: String) -> Int64? {
+      line[key]?.string.flatMap(ObjectFreshness.milliseconds(of:))
+    }
+    guard let topic = line["topic"]?.string, let entity = line["entity"]?.string,
+      let epoch = count("epoch"), let firstOrdinal = count("first_ordinal"),
+      let lastOrdinal = count("last_ordinal"), let events = count("events"),
+      let lines = count("lines"), let schemaIDs = line["schema_ids"]?.array,
+      let first = line["first_replay_id"]?.string.flatMap({ ReplayID(hex: $0) }),
+      let last = line["last_replay_id"]?.string.flatMap({ ReplayID(hex: $0) })
+    else { throw SegmentRecord.damaged }
+    self.init(topic: topic, entity: entity, epoch: Int(epoch), firstOrdinal: firstOrdinal)
+    self.lastOrdinal = lastOrdinal
+    self.eventCount = Int(events)
+    self.lineCount = Int(lines)
+    self.schemaIDs = schemaIDs.compactMap(\.string)
+    self.firstReplayID = first.bytes
+    self.lastReplayID = last.bytes
+    if let oldest = time("first_commit_timestamp"), let newest = time("last_commit_timestamp") {
+      (self.oldestCommit, self.newestCommit) = (oldest, newest)
+    }
+  }
+
   /// Counts one event; called for each.
   @inline(__always)
   mutating func count(lines: Int, ordinal: Int64, commitTimestamp: Int64?) {

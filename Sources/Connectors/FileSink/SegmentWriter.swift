@@ -1,5 +1,6 @@
 internal import Cryptography
 internal import DurableFiles
+internal import JSON
 internal import Pipeline
 internal import Synchronization
 
@@ -27,6 +28,8 @@ final class SegmentWriter {
   /// Lines include their epoch and ordinal, because these do not follow from the file name and the
   /// order of lines.
   var tellsPlaces: Bool
+  /// What later runs need to continue the file; nil if it is finished by this run.
+  let continuation: SegmentRecord.Continuation?
   /// Compressed bytes, in the file or in `piece`. Another thread that writes may be ahead.
   var byteCount: Int { self.publishedByteCount.load(ordering: .relaxed) }
   private let publishedByteCount = Atomic(0)
@@ -45,7 +48,8 @@ final class SegmentWriter {
 
   init(
     id: SegmentLedger.ID, key: SegmentKey, name: SegmentName, file: consuming OpenFile,
-    compressor: consuming ZstdCompressor, summary: SegmentSummary, now: Duration
+    compressor: consuming ZstdCompressor, summary: SegmentSummary,
+    continuation: SegmentRecord.Continuation? = nil, openedAt: Duration
   ) {
     self.id = id
     self.key = key
@@ -56,8 +60,28 @@ final class SegmentWriter {
     self.compressor = compressor
     self.summary = summary
     self.tellsPlaces = key.isRedriven
-    self.openedAt = now
-    self.lastUsedAt = now
+    self.continuation = continuation
+    self.openedAt = openedAt
+    self.lastUsedAt = openedAt
+  }
+
+  /// Continues a file of an earlier run with a new frame. Call this before the first line.
+  ///
+  /// - Parameters:
+  ///   - record: describes the file, which has been truncated to its committed bytes.
+  ///   - hash: the hash of these bytes.
+  func begin(
+    after record: SegmentRecord, _ hash: borrowing SHA256
+  ) throws(FileSystemError) {
+    self.hash = hash.copy()
+    self.compressedByteCount = record.committedByteCount
+    self.uncompressedByteCount = Int(record.manifest["uncompressed_bytes"]?.integer ?? 0)
+    var failure: FileSystemError?
+    ZstdCompressor.endOfFrame.withUnsafeBytes { bytes in
+      do throws(FileSystemError) { try self.append(bytes) } catch { failure = error }
+    }
+    if let failure { throw failure }
+    self.publishedByteCount.store(self.compressedByteCount, ordering: .relaxed)
   }
 
   deinit { self.piece.deallocate() }
@@ -138,6 +162,6 @@ final class SegmentWriter {
       manifest: self.summary.manifest(
         name: self.name, identity: identity, byteCount: byteCount,
         uncompressedByteCount: self.uncompressedByteCount, sha256: sha256),
-      isClosing: false)
+      isClosing: false, continuation: self.continuation)
   }
 }

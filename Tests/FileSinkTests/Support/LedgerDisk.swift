@@ -21,6 +21,17 @@ struct LedgerDisk: Hashable {
     var byteCount: Int
     var sha256: String
     var isClosing: Bool
+    /// nil if no run may continue the file.
+    var frameCount: Int?
+
+    var record: SegmentRecord {
+      SegmentRecord(
+        part: self.part, name: self.name, byteCount: self.byteCount, sha256: self.sha256,
+        manifest: ["name": .string(self.name)], isClosing: self.isClosing,
+        continuation: self.frameCount.map {
+          .init(openedAt: 0, day: 0, isExportDate: false, form: "", frameCount: $0)
+        })
+    }
   }
 
   var files: [Int: File] = [:]
@@ -34,6 +45,15 @@ struct LedgerDisk: Hashable {
   var nextFile = 0
   /// Content of every finished file ever visible.
   var seen: [String: [UInt8]] = [:]
+
+  func observation(of record: SegmentRecord) -> SegmentLedger.Observation {
+    SegmentLedger.Observation(
+      partByteCount: self.names[record.part].flatMap { self.files[$0]?.content.count },
+      finishedByteCount: self.names[record.name].flatMap { self.files[$0]?.content.count },
+      isOneFile: self.names[record.part] != nil
+        && self.names[record.part] == self.names[record.name],
+      isInManifest: self.manifest.contains(record.name))
+  }
 
   mutating func change(_ names: [String: Int?]) {
     self.pendingNames.append(names)

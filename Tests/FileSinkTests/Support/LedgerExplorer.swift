@@ -9,6 +9,8 @@ struct LedgerExplorer {
     case appendA, appendB, sealA, commit, commitClosingA, finish
     /// Another thread writes the next bytes that are on their way.
     case write
+    /// The run is killed, and the next one continues the files of the checkpoint.
+    case restart
   }
 
   /// Steps to leave out.
@@ -16,20 +18,31 @@ struct LedgerExplorer {
     case synchronizeData, synchronizeDirectory, endFrameCut, manifest, checkpointBeforeFinish
     /// Not to wait for the other thread.
     case writeLines
+    /// To continue a file without truncating it.
+    case resumeCut
+    /// To finish a file of several frames.
+    case join
   }
 
   /// A run: the ledger and what its writers know.
   private struct Run {
     var ledger = SegmentLedger()
     var open: [String: SegmentLedger.ID] = [:]
+    /// Left open by earlier runs.
+    var kept: [String: SegmentLedger.ID] = [:]
     var parts: [SegmentLedger.ID: (name: String, file: Int)] = [:]
     var position: Int
+    /// Of files that this run has continued.
+    var frameCounts: [SegmentLedger.ID: Int] = [:]
     /// On their way to the other thread.
     var queue: [(file: Int, byte: UInt8)] = []
   }
 
   /// Bytes go through another thread, as with `WriterThread`.
   var writesAside = false
+  /// Files are continued by later runs.
+  var keepsFiles = false
+  var operations = Operation.allCases
   var sabotage: Sabotage?
   /// The file system has no RENAME_NOREPLACE: files get their names by link and unlink.
   var renamesByLink = false
@@ -44,10 +57,15 @@ struct LedgerExplorer {
   /// An event's bytes in a file; never those of an end of frame.
   static func byte(_ event: Int) -> UInt8 { UInt8(event) + 10 }
 
-  static func record(part: String, name: String, content: [UInt8]) -> SegmentRecord {
+  static func record(
+    part: String, name: String, content: [UInt8], frameCount: Int? = nil
+  ) -> SegmentRecord {
     SegmentRecord(
       part: part, name: name, byteCount: content.count + 3, sha256: "\(content + [1, 0, 0])",
-      manifest: ["name": .string(name)], isClosing: false)
+      manifest: ["name": .string(name)], isClosing: false,
+      continuation: frameCount.map {
+        .init(openedAt: 0, day: 0, isExportDate: false, form: "", frameCount: $0)
+      })
   }
 
   mutating func explore(depth: Int) {
@@ -57,11 +75,12 @@ struct LedgerExplorer {
 
   private mutating func explore(_ run: Run, _ disk: LedgerDisk, depth: Int) {
     guard depth > 0, self.faults.count < 20 else { return }
-    for operation in Operation.allCases {
+    for operation in self.operations {
       var run = run
       var disk = disk
       if operation == .sealA, run.open["a"] == nil { continue }
       if operation == .write, run.queue.isEmpty { continue }
+      if operation == .restart, !self.keepsFiles { continue }
       self.operationCount += 1
       self.perform(operation, &run, &disk)
       self.explore(run, disk, depth: depth - 1)
@@ -82,7 +101,46 @@ struct LedgerExplorer {
     case .commitClosingA: self.commit(closing: ["a"], &run, &disk)
     case .finish: self.commit(closing: ["a", "b"], &run, &disk)
     case .write: self.writeNext(&run, &disk)
+    case .restart:
+      guard let next = self.begin(&disk) else { return }
+      run = next
     }
+  }
+
+  /// The next run, after its recovery; nil if that fails.
+  private mutating func begin(_ disk: inout LedgerDisk) -> Run? {
+    var run = Run(position: disk.checkpoint.position)
+    for stored in disk.checkpoint.files {
+      let record = stored.record
+      do {
+        let observed = disk.observation(of: record)
+        let steps = try SegmentLedger.recovery(of: record, observed: observed)
+        if record.continuation != nil, !record.isClosing, observed.isInProgress {
+          let id = run.ledger.keep(record)
+          run.kept[String(record.name.prefix(1))] = id
+          run.parts[id] = (record.name, disk.names[record.part] ?? -1)
+          continue
+        }
+        for step in steps {
+          self.finish(step, &disk)
+          self.crash(disk)
+        }
+      } catch {
+        self.faults.insert("\(error)")
+        return nil
+      }
+    }
+    let known = Set(disk.checkpoint.files.map(\.name) + disk.manifest)
+    let parts = Set(disk.checkpoint.files.map(\.part))
+    for name in disk.names.keys.sorted() {
+      if name.hasPrefix("."), !parts.contains(name) {
+        disk.change([name: nil])
+        self.crash(disk)
+      } else if !name.hasPrefix("."), !known.contains(name) {
+        self.faults.insert("\(name) is unknown")
+      }
+    }
+    return run
   }
 
   /// Waits for the other thread.
@@ -102,6 +160,10 @@ struct LedgerExplorer {
     if let known = run.open[key] {
       id = known
       run.ledger.appended(to: id)
+    } else if let kept = run.kept.removeValue(forKey: key) {
+      id = kept
+      run.open[key] = id
+      self.perform(run.ledger.resume(id), &run, &disk)
     } else {
       let (new, steps) = run.ledger.open(directory: "")
       id = new
@@ -120,7 +182,9 @@ struct LedgerExplorer {
     closing keys: [String], _ run: inout Run, _ disk: inout LedgerDisk
   ) {
     self.writeLines(&run, &disk)
-    let ids = keys.compactMap { run.open.removeValue(forKey: $0) }
+    let ids = keys.compactMap {
+      run.open.removeValue(forKey: $0) ?? run.kept.removeValue(forKey: $0)
+    }
     self.perform(run.ledger.flush { ids.contains($0) }, &run, &disk)
     if self.sabotage == .checkpointBeforeFinish {
       // The intent is not stored before it is carried out.
@@ -131,7 +195,7 @@ struct LedgerExplorer {
       files: run.ledger.unfinished.map {
         LedgerDisk.Stored(
           part: $0.part, name: $0.name, byteCount: $0.byteCount, sha256: $0.sha256,
-          isClosing: $0.isClosing)
+          isClosing: $0.isClosing, frameCount: $0.continuation?.frameCount)
       })
     self.crash(disk)
     self.perform(run.ledger.commit(), &run, &disk)
@@ -158,7 +222,37 @@ struct LedgerExplorer {
     case .flush(let id):
       guard let part = run.parts[id], let file = disk.files[part.file] else { return }
       run.ledger.flushed(
-        id, Self.record(part: ".\(part.name).part", name: part.name, content: file.content))
+        id,
+        Self.record(
+          part: ".\(part.name).part", name: part.name, content: file.content,
+          frameCount: self.keepsFiles ? run.frameCounts[id, default: 1] : nil))
+    case .resume(let id):
+      let record = run.ledger.record(of: id)
+      self.finish(.verify(record, isFinished: false), &disk)
+      guard let part = run.parts[id] else { return }
+      if self.sabotage != .resumeCut {
+        disk.edit(part.file) { $0.content = Array($0.content.prefix(record.committedByteCount)) }
+        self.crash(disk)
+      }
+      disk.edit(part.file) { $0.content += [1, 0, 0] }
+      run.frameCounts[id] = (record.continuation?.frameCount ?? 1) + 1
+    case .join(let id):
+      let record = run.ledger.record(of: id)
+      guard self.sabotage != .join, let file = disk.names[record.part] else { return }
+      self.finish(.verify(record, isFinished: false), &disk)
+      let committed = disk.files[file]?.content.prefix(record.committedByteCount) ?? []
+      let joined = SegmentName.joinedPath(forFinal: record.name)
+      let new = disk.nextFile
+      disk.nextFile += 1
+      disk.files[new] = LedgerDisk.File()
+      disk.change([joined: new])
+      self.crash(disk)
+      let content = committed.filter { $0 >= Self.byte(0) }
+      disk.edit(new) { $0.content = content }
+      self.crash(disk)
+      disk.edit(new) { $0.durable = $0.content }
+      run.ledger.flushed(
+        id, Self.record(part: joined, name: record.name, content: Array(content)))
     case .synchronizeData(let id):
       guard let part = run.parts[id], self.sabotage != .synchronizeData else { return }
       disk.edit(part.file) { $0.durable = $0.content }
@@ -208,12 +302,14 @@ struct LedgerExplorer {
       disk.change([record.part: nil])
     case .removePart(let record):
       disk.change([record.part: nil])
+    case .removeFrames(let record):
+      disk.change([SegmentName.partPath(forFinal: record.name): nil])
     case .appendToManifest(let record):
       guard self.sabotage != .manifest else { return }
       disk.manifest.append(record.name)
       self.crash(disk)
       disk.durableManifest = disk.manifest
-    case .create, .flush, .synchronizeData, .release:
+    case .create, .resume, .flush, .synchronizeData, .release, .join:
       preconditionFailure("\(step) in a recovery")
     }
   }
@@ -232,37 +328,8 @@ struct LedgerExplorer {
     self.recoveryCount += 1
     var disk = before
     disk.durableManifest = disk.manifest
-    for stored in disk.checkpoint.files {
-      let record = SegmentRecord(
-        part: stored.part, name: stored.name, byteCount: stored.byteCount, sha256: stored.sha256,
-        manifest: ["name": .string(stored.name)], isClosing: stored.isClosing)
-      do {
-        let steps = try SegmentLedger.recovery(
-          of: record,
-          observed: .init(
-            partByteCount: disk.names[record.part].flatMap { disk.files[$0]?.content.count },
-            finishedByteCount: disk.names[record.name].flatMap { disk.files[$0]?.content.count },
-            isOneFile: disk.names[record.part] != nil
-              && disk.names[record.part] == disk.names[record.name],
-            isInManifest: disk.manifest.contains(record.name)))
-        for step in steps {
-          self.finish(step, &disk)
-          self.crash(disk)
-        }
-      } catch {
-        self.faults.insert("\(error)")
-        return
-      }
-    }
-    let known = Set(disk.checkpoint.files.map(\.name) + disk.manifest)
-    for name in disk.names.keys.sorted() {
-      if name.hasPrefix(".") {
-        disk.change([name: nil])
-        self.crash(disk)
-      } else if !known.contains(name) {
-        self.faults.insert("\(name) is unknown")
-      }
-    }
+    guard var run = self.begin(&disk) else { return }
+    if !run.kept.isEmpty { self.commit(closing: Array(run.kept.keys), &run, &disk) }
     self.faults.formUnion(disk.faults)
   }
 }

@@ -23,8 +23,25 @@ struct ScriptedRun {
   /// Records of the org that are read beside the events, by the second commit.
   var reads: ScriptedReads?
 
+  /// The number of events of each run; nil for one run. Files smaller than `keptByteCount` are
+  /// continued by the next one, and the last one finishes all.
+  var eventsPerRun: Int?
+  var keptByteCount = 1 << 20
+
   /// Reads on from the checkpoint to the end of the list and finishes.
   func run(on fileSystem: any FileSystem, clock: TestClock = TestClock()) throws {
+    guard let eventsPerRun else {
+      return try self.run(to: self.events.count, on: fileSystem, clock: clock)
+    }
+    var script = self
+    script.rotation.minByteCount = self.keptByteCount
+    for end in stride(from: eventsPerRun, through: self.events.count, by: eventsPerRun) {
+      try script.run(to: end, on: fileSystem, clock: clock)
+    }
+    try self.run(to: self.events.count, on: fileSystem, clock: clock)
+  }
+
+  private func run(to eventCount: Int, on fileSystem: any FileSystem, clock: TestClock) throws {
     let store = try FileCheckpointStore(
       directory: self.root + Self.stateDirectory, pipeline: "opps", fileSystem: fileSystem,
       clock: { clock.utcMilliseconds })
@@ -57,9 +74,10 @@ struct ScriptedRun {
     }
 
     let batches = TestBatches()
-    while next < self.events.count || self.reads?.isComplete(in: sink) == false {
+    let readsAll = eventCount == self.events.count
+    while next < eventCount || readsAll && self.reads?.isComplete(in: sink) == false {
       if next > 0 { try self.reads?.step(sink, batches, nextOrdinal: Int64(next)) }
-      let end = min(next + self.eventsPerCommit, self.events.count)
+      let end = min(next + self.eventsPerCommit, max(eventCount, next))
       let events = self.events[next..<end]
       for batch in batches.batches(events.filter { !$0.isUndecodable }[...]) {
         try sink.write(batch)

@@ -9,6 +9,8 @@ package struct NDJSONFormat: RowFormat, Equatable {
 
   package init(int64AsStrings: Bool = false) { self.int64AsStrings = int64AsStrings }
 
+  package var name: String { self.int64AsStrings ? "ndjson, int64 as strings" : "ndjson" }
+
   package func encoder(for layout: RecordLayout, of kind: RowKind) -> any RowEncoder {
     NDJSONEncoder(
       layout: layout, format: self, isOfReads: kind == .reads, tellsPlaces: kind == .placedEvents)

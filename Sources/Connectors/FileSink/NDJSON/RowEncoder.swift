@@ -3,6 +3,9 @@ package import Pipeline
 
 /// A format of rows. Makes an encoder for each layout, so that rows need no decision.
 package protocol RowFormat: Sendable {
+  /// Distinguishes formats whose lines must not be in one file.
+  var name: String { get }
+
   func encoder(for layout: RecordLayout, of kind: RowKind) -> any RowEncoder
 }
 

@@ -46,9 +46,8 @@ struct FileCopy {
 
   struct File {
     var lines: SegmentLines
-    /// The final name of a file in progress, which then begins with the same bytes; nil for finished
-    /// files.
-    var finalPath: String?
+    /// The file once it is finished; nil for finished files.
+    var finished: SegmentLines?
     var epoch: Int64
     var firstOrdinal: Int64
     /// The pass that read its records; nil for events.
@@ -70,7 +69,7 @@ struct FileCopy {
     let folder = SegmentName.sanitized(source.entity) + "/"
     var files: [File] = []
     var names: Set<String> = []
-    func add(_ name: String, _ lines: SegmentLines, finalPath: String? = nil) {
+    func add(_ name: String, _ lines: SegmentLines, finished: SegmentLines? = nil) {
       var base = String(
         name[(name.lastIndex(of: "/").map(name.index(after:)) ?? name.startIndex)...])
       guard let parsed = base.withUTF8({ matcher.parse($0) }), names.insert(name).inserted else {
@@ -78,7 +77,7 @@ struct FileCopy {
       }
       files.append(
         File(
-          lines: lines, finalPath: finalPath, epoch: parsed.epoch,
+          lines: lines, finished: finished, epoch: parsed.epoch,
           firstOrdinal: parsed.firstOrdinal, pass: parsed.pass))
     }
     for kind in [ExportedFile.Kind.records, .redriven, .snapshots] {
@@ -99,11 +98,15 @@ struct FileCopy {
       else {
         continue
       }
+      // A finished file begins with the same bytes, unless several frames were joined.
+      let committed = SegmentLines.Extent.first(record.committedByteCount)
       add(
         record.name,
         SegmentLines(
-          path: "\(source.directory)/\(record.part)", extent: .first(record.committedByteCount),
-          fileSystem: fileSystem), finalPath: "\(source.directory)/\(record.name)")
+          path: "\(source.directory)/\(record.part)", extent: committed, fileSystem: fileSystem),
+        finished: SegmentLines(
+          path: "\(source.directory)/\(record.name)",
+          extent: record.continuation == nil ? committed : .whole, fileSystem: fileSystem))
     }
     return try Self.withoutCovered(files, source)
   }
@@ -201,12 +204,11 @@ private struct FileReader {
         "\(file.lines.path)\(fault.line > 0 ? " line \(fault.line)" : ""): \(fault.reason); put "
           + "back a copy of the file; 'verify --checksums' names all files that were changed")
     } catch let error as FileSystemError where error.code == ENOENT {
-      if let finalPath = file.finalPath {
+      if let lines = file.finished {
         // The file was finished in the meantime, and nothing of it has been read.
         var finished = file
-        finished.lines = SegmentLines(
-          path: finalPath, extent: file.lines.extent, fileSystem: file.lines.fileSystem)
-        finished.finalPath = nil
+        finished.lines = lines
+        finished.finished = nil
         return try self.read(finished, into: &sorter)
       }
       throw FileSinkError(

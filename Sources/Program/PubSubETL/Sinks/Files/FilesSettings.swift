@@ -20,6 +20,7 @@ struct FilesSettings: ConfiguredSink, Equatable {
   var directory = ""
   var compressionLevel = 1
   var int64 = Int64Form.number
+  var rotateMinBytes: Int?
   var rotateBytes = 128 << 20
   var rotateEvents = 1_000_000
   var rotateAge = Duration.seconds(3600)
@@ -74,6 +75,13 @@ struct FilesSettings: ConfiguredSink, Equatable {
         "rotate",
         [
           .key(
+            "min_bytes", \.rotateMinBytes, .byteCount(in: 64 << 10...1 << 30),
+            "Files of changes with fewer bytes, compressed, stay open when a run ends and when they "
+              + "are idle. The next runs continue them until they are large enough or max_age has "
+              + "passed. Readers see a file once it is finished. By default, every run finishes "
+              + "its files.",
+            example: "16MiB"),
+          .key(
             "max_bytes", \.rotateBytes, .byteCount(in: 64 << 10...1 << 40),
             "Bytes of the file, compressed.", example: "256MiB"),
           .key(
@@ -118,6 +126,9 @@ struct FilesSettings: ConfiguredSink, Equatable {
     return "\(stages.isEmpty ? "" : stages + " to ")files in \(self.directory), each up to "
       + "\(JSONReader.text(bytes: self.rotateBytes)), \(self.rotateEvents) events or "
       + JSONReader.text(duration: self.rotateAge)
+      + (self.rotateMinBytes.map {
+        ", continued by later runs below \(JSONReader.text(bytes: $0))"
+      } ?? "")
   }
 
   func status(_ reading: SinkStatusReading) throws -> SinkStatus {
@@ -137,7 +148,8 @@ struct FilesSettings: ConfiguredSink, Equatable {
     var configuration = FileSinkConfiguration(
       name: self.name, directory: self.directory, compressionLevel: self.compressionLevel,
       rotation: FileSinkConfiguration.Rotation(
-        maxByteCount: self.rotateBytes, maxEventCount: self.rotateEvents,
+        minByteCount: self.rotateMinBytes ?? 0, maxByteCount: self.rotateBytes,
+        maxEventCount: self.rotateEvents,
         maxAge: self.rotateAge, maxIdle: self.rotateIdle,
         maxOpenFileCount: self.openFileCount(of: context.configuration.fileSinks)),
       pipeline: context.configuration.name, org: context.org,

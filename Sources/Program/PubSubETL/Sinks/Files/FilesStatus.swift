@@ -33,6 +33,10 @@ struct FilesStatus {
   var toleratedRefusals: Int?
   /// Files in progress.
   var openFiles = 0
+  /// Those of them that later runs continue.
+  var continuedFiles: [ContinuedFile] = []
+  /// The age at which these are finished.
+  private var maxAge = Duration.zero
   /// How the newest finished files are; not of removed sinks.
   var output = OutputState()
   /// How all are, if that was asked for.
@@ -48,6 +52,8 @@ struct FilesStatus {
     self.isNew = reading.checkpoint != nil && state == nil
     if state != nil { self.positions = reading.positions }
     self.openFiles = state?.openFileCount ?? 0
+    self.continuedFiles = try ContinuedFile.list(in: state?.json, directory: settings.directory)
+    self.maxAge = settings.rotateAge
     self.passes = try FilePass.passes(in: state?.json, directory: settings.directory)
     let gapEvents = try GapEvents(in: state?.json)
     (self.gapEvents, self.leftOut) = (gapEvents.byObject, gapEvents.leftOut)
@@ -145,6 +151,7 @@ struct FilesStatus {
     for pass in self.passes.values.sorted(by: { $0.entity < $1.entity }) {
       lines.append("\(pass.entity): \(self.text(pass))")
     }
+    if let text = self.continuedText(now: now) { lines.append(text) }
     if self.isNew { lines.append("not in the checkpoint yet") }
     if self.output.missingCount > 0 {
       lines.append(
@@ -160,6 +167,18 @@ struct FilesStatus {
       }
     }
     return lines
+  }
+
+  private var continuedSince: Int64? { self.continuedFiles.map(\.openedAt).min() }
+
+  private func continuedText(now: Int64) -> String? {
+    guard let since = self.continuedSince else { return nil }
+    let events = self.continuedFiles.reduce(0) { $0 + $1.events }
+    let bytes = self.continuedFiles.reduce(0) { $0 + Int64($1.byteCount) }
+    let isDue = now - since >= Int64(self.maxAge / .milliseconds(1))
+    return "\(Phrase.count(Int(events), "event")) in open files (\(ProgressLine.size(bytes))), "
+      + "the oldest open since \(UTCTime.timestamp(milliseconds: since)); the next run "
+      + (isDue ? "finishes it" : "continues them")
   }
 
   private func text(_ pass: FilePass) -> String {
@@ -259,6 +278,8 @@ struct FilesStatus {
       "positions": PipelineStatus.json(self.positions),
       "events": .integer(self.events), "files": .integer(self.files),
       "bytes": .integer(self.bytes), "open_files": .integer(self.openFiles),
+      "open_since": PipelineStatus.time(self.continuedSince),
+      "open_events": .integer(self.continuedFiles.reduce(0) { $0 + $1.events }),
       "records": .integer(self.records),
       "gap_events": Self.json(self.gapEvents), "missing_ranges": Self.json(self.missingRanges),
       "left_out": .array(self.leftOut.sorted().map { .string($0) }),
