@@ -136,7 +136,7 @@ struct CrashTests {
 
   @Test(
     "Files that later runs continue have each event once, after a kill or power cut at any call",
-    arguments: 0..<3, [false, true])
+    arguments: [(0, true), (1, false), (2, true)])
   func continuedFiles(variant: Int, writesAside: Bool) throws {
     var script = Self.continued
     script.writesAside = writesAside

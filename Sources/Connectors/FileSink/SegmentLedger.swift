@@ -109,6 +109,7 @@ struct SegmentLedger {
     let index = self.index(of: id)
     precondition(self.entries[index].phase == .kept, "resumed a file that was not kept")
     self.entries[index].phase = .open
+    self.entries[index].isDirty = true
     self.entries[index].hasFrames = true
     return [.resume(id)]
   }
