@@ -52,7 +52,11 @@ struct LedgerExplorer {
   private(set) var recoveryCount = 0
   /// States of the disk after crashes: all that were met, and those still to be recovered from.
   private var met: Set<LedgerDisk> = []
-  private var crashed: [LedgerDisk] = []
+  private var crashed: [(disk: LedgerDisk, recoveries: Int)] = []
+  /// How many recoveries the current crashes interrupt.
+  private var recoveries = 0
+  /// A recovery that joins files leaves names that are not durable, and so a new state each time.
+  private static let maxInterruptedRecoveries = 1
 
   /// An event's bytes in a file; never those of an end of frame.
   static func byte(_ event: Int) -> UInt8 { UInt8(event) + 10 }
@@ -70,7 +74,10 @@ struct LedgerExplorer {
 
   mutating func explore(depth: Int) {
     self.explore(Run(position: 0), LedgerDisk(), depth: depth)
-    while let disk = self.crashed.popLast(), self.faults.count < 20 { self.recover(disk) }
+    while let (disk, recoveries) = self.crashed.popLast(), self.faults.count < 20 {
+      self.recoveries = recoveries + 1
+      self.recover(disk)
+    }
   }
 
   private mutating func explore(_ run: Run, _ disk: LedgerDisk, depth: Int) {
@@ -318,8 +325,9 @@ struct LedgerExplorer {
 
   private mutating func crash(_ disk: LedgerDisk) {
     self.crashCount += 1
+    guard !self.keepsFiles || self.recoveries <= Self.maxInterruptedRecoveries else { return }
     for outcome in [disk] + disk.afterPowerCut() where self.met.insert(outcome).inserted {
-      self.crashed.append(outcome)
+      self.crashed.append((outcome, self.recoveries))
     }
   }
 
