@@ -106,6 +106,29 @@ struct FoldedGapTests {
     #expect(try tables.refoldAll().changed == 0)
   }
 
+  @Test("A gap right before an event that needs the table is folded once")
+  func beforeARevival() async throws {
+    let tables = try await SampleTables()
+    let loader = tables.loader(.remove)
+    var buffer = RowBuffer(columnCount: tables.current.dataColumns.count)
+    let letter = ResyncTable.Entry(
+      .deadLetter, recordID: "001", eventID: "letter", commitTimestamp: 101_000, epoch: 1,
+      ordinal: 1)
+    buffer.appendGap(letter)
+    buffer.append(
+      SampleEvent(change: .gapCreate, recordID: "001", ordinal: 2, time: 102),
+      columns: tables.current.dataColumns)
+    try tables.connection.begin()
+    try loader.resync?.noteDeadLetters([letter], over: tables.connection)
+    try loader.load(
+      buffer, rows: buffer.rows.indices, foldsGaps: true, over: tables.connection,
+      isRereading: false)
+    try tables.connection.execute("COMMIT")
+    let query = "SELECT id, _ordinal, _stale FROM \(tables.current.qualifiedName)"
+    #expect(try tables.rows(query) == ["001|2|t"])
+    #expect(try tables.refoldAll(.remove).changed == 0)
+  }
+
   @Test("Rows that are read again, or that a read may contain, leave them to the history")
   func leftToHistory() async throws {
     let tables = try await SampleTables(takesReads: true)

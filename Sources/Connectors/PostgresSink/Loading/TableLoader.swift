@@ -98,6 +98,7 @@ package final class TableLoader {
       let seen = try current.seen(buffer, rows: rows, over: connection)
       isSkipped = isSkipped.isEmpty ? seen : zip(seen, isSkipped).map { $0 || $1 }
     }
+    var gaps = foldsGaps ? buffer.gaps[...].drop { $0.place < rows.lowerBound } : []
     var next = rows.lowerBound
     while next < rows.upperBound {
       self.fold.removeAll()
@@ -109,7 +110,7 @@ package final class TableLoader {
         next = self.fold.fold(
           buffer, rows: rest,
           isSkipped: isSkipped.isEmpty ? [] : Array(isSkipped.suffix(rest.count)),
-          foldsGaps: foldsGaps)
+          gaps: &gaps)
       } while self.fold.awaitsValues && !self.fold.isFull
       let late = try current.apply(&self.fold, buffer, over: connection)
       _ = try self.refold?.refold(records: late, over: connection)

@@ -97,16 +97,15 @@ package struct RecordFold {
   ///
   /// - Parameters:
   ///   - isSkipped: one element per row, from `rows.lowerBound`; empty skips none.
-  ///   - foldsGaps: includes the gaps among the rows. Those of a row where the fold stops are folded
-  ///     again with it.
+  ///   - gaps: those to be folded at their places among the rows. The folded ones are removed.
   /// - Returns: the first row that was not folded, or `rows.upperBound` if all were. The fold stops
   ///   when `awaitsValues` is true, and when the deltas have to be in the table before the next
   ///   row.
-  package mutating func fold(
-    _ buffer: RowBuffer, rows: Range<Int>, isSkipped: [Bool] = [], foldsGaps: Bool = false
+  mutating func fold(
+    _ buffer: RowBuffer, rows: Range<Int>, isSkipped: [Bool] = [],
+    gaps: inout ArraySlice<RowBuffer.Gap>
   ) -> Int {
     precondition(buffer.columnCount <= self.columnCount, "rows of another table")
-    var gaps = foldsGaps ? buffer.gaps[...].drop { $0.place < rows.lowerBound } : []
     self.reserveDeltas(self.deltas.count + rows.count + gaps.count, buffer)
     for index in rows {
       if gaps.first?.place == index {
@@ -128,10 +127,19 @@ package struct RecordFold {
       guard self.apply(row, to: delta, isNew: isNew, buffer) else { return index }
     }
     // Those after the last row of all.
-    for gap in gaps where gap.place == rows.upperBound && gap.place == buffer.rows.count {
+    while let gap = gaps.first, gap.place == rows.upperBound, gap.place == buffer.rows.count {
       self.fold(gap, buffer)
+      gaps.removeFirst()
     }
     return rows.upperBound
+  }
+
+  /// Folds rows without gaps.
+  package mutating func fold(
+    _ buffer: RowBuffer, rows: Range<Int>, isSkipped: [Bool] = []
+  ) -> Int {
+    var none: ArraySlice<RowBuffer.Gap> = []
+    return self.fold(buffer, rows: rows, isSkipped: isSkipped, gaps: &none)
   }
 
   private mutating func fold(_ gap: RowBuffer.Gap, _ buffer: RowBuffer) {
