@@ -53,9 +53,10 @@ def expected(prefix):
         files["share/bash-completion/completions/" + name] = 0o644
         files["share/zsh/site-functions/_" + name] = 0o644
         files["share/fish/vendor_completions.d/%s.fish" % name] = 0o644
-    for directory, _, names in os.walk(ROOT + "/pipelines"):
-        for name in names:
-            files["share/pubsub-etl/" + os.path.relpath(directory, ROOT) + "/" + name] = 0o644
+    for examples in ("/pipelines", "/deploy"):
+        for directory, _, names in os.walk(ROOT + examples):
+            for name in names:
+                files["share/pubsub-etl/" + os.path.relpath(directory, ROOT) + "/" + name] = 0o644
     return files
 
 
