@@ -120,8 +120,8 @@ package final class FileSink: BufferingSink {
   /// know whether the checkpoint is the latest.
   ///
   /// - Throws: `FileSinkError`: `.lostState` if `state` is nil and the manifest has files of this
-  ///   pipeline and org, or a run left files open, unless `acceptsReset`; `.lostOutput` for missing finished files, unless
-  ///   `acceptsMissing`; `.unknownFile`, `.inconsistent`, `.locked`, `.io`.
+  ///   pipeline and org, or a run left files open, unless `acceptsReset`; `.lostOutput` for missing
+  ///   finished files, unless `acceptsMissing`; `.unknownFile`, `.inconsistent`, `.locked`, `.io`.
   package func survey(from state: JSONValue?) throws -> FileSurvey {
     var survey = try self.store.survey(
       from: state, whenMissing: state == nil ? nil : self.configuration.whenMissing,
@@ -149,7 +149,7 @@ package final class FileSink: BufferingSink {
     guard !self.history.isEmpty else {
       throw FileSinkError(
         .lostState,
-        "there is no checkpoint, but according to \(self.store.keptMark) pipeline "
+        "there is no checkpoint, but \(self.store.keptMark) shows that pipeline "
           + "'\(self.configuration.pipeline)' has exported events to files that are still open: put "
           + "the checkpoint back, or begin a new epoch with 'run --accept-reset'")
     }

@@ -5,7 +5,8 @@ internal import Pipeline
 /// The commit protocol of files in progress, as a value that turns events into steps.
 ///
 /// A file goes *open → closing → finished*. It is open from its first event; one that an earlier run
-/// left open is *kept* until its next event. A commit makes the appended bytes durable and returns their record for the checkpoint (`records`). A file that
+/// left open is *kept* until its next event. A commit makes the appended bytes durable and returns
+/// their record for the checkpoint (`records`). A file that
 /// takes no more events (`seal`, or `closing` in `flush`) is announced as closing by that record,
 /// and only when a checkpoint with the record is durable (`commit`) does it get its end, its final
 /// name and its line in the manifest. If a crash interrupts this, `recovery` completes it from the
