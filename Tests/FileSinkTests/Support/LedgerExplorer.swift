@@ -32,7 +32,7 @@ struct LedgerExplorer {
     var kept: [String: SegmentLedger.ID] = [:]
     var parts: [SegmentLedger.ID: (name: String, file: Int)] = [:]
     var position: Int
-    /// Of files that this run has continued.
+    /// The number of frames of each file that this run has continued.
     var frameCounts: [SegmentLedger.ID: Int] = [:]
     /// On their way to the other thread.
     var queue: [(file: Int, byte: UInt8)] = []

@@ -145,6 +145,8 @@ struct FoldedGapTests {
       return buffer
     }
     #expect(loader.takesGaps(of: buffer(epoch: 1, letterTime: 100_000)))
+    let alone = tables.loader(hasHistory: false)
+    #expect(!alone.takesGaps(of: buffer(epoch: 1, letterTime: 100_000)))
     #expect(!loader.takesGaps(of: buffer(epoch: 2, letterTime: 100_000)))
     loader.newestStamp = 300_000
     #expect(!loader.takesGaps(of: buffer(epoch: 1, letterTime: 100_000)))

@@ -130,9 +130,10 @@ package final class TableLoader {
 
   /// Whether `load` can mark the records of all gaps of a buffer, in one pass with its rows. Their
   /// events have to be noted before. If rows are read again, or their events may be in reads, the
-  /// history decides what the gaps mean; see `noteDeadLetters`.
+  /// history decides what the gaps mean; see `noteDeadLetters`. Without a history, that marks rows
+  /// and rebuilds none.
   func takesGaps(of buffer: RowBuffer) -> Bool {
-    guard self.current != nil, !buffer.rows.isEmpty else { return false }
+    guard self.refold != nil, !buffer.rows.isEmpty else { return false }
     let events = [buffer.rows, buffer.gaps.map(\.row)]
     return events.allSatisfy { $0.allSatisfy { $0.epoch <= 1 } && !self.mayContain($0) }
   }
