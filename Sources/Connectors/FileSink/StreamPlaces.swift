@@ -24,17 +24,24 @@ struct StreamPlaces: Equatable {
   }
 
   mutating func advance(_ topic: String, epoch: Int, to nextOrdinal: Int64) {
-    if self.topics[topic]?.epoch != epoch {
-      self.topics[topic] = Place(epoch: epoch, nextOrdinal: nextOrdinal)
-    } else {
-      self.topics[topic]?.nextOrdinal = nextOrdinal
-    }
+    self.set(topic, epoch: epoch, to: nextOrdinal, lastHole: nil)
   }
 
   /// Notes that the event before `ordinal` is missing.
   mutating func noteHole(inTopic topic: String, epoch: Int, before ordinal: Int64) {
-    self.advance(topic, epoch: epoch, to: ordinal)
-    self.topics[topic]?.lastHole = ordinal - 1
+    self.set(topic, epoch: epoch, to: ordinal, lastHole: ordinal - 1)
+  }
+
+  /// Events of a channel come one by one. Unlike a change of the value in its place, storing it
+  /// allocates nothing.
+  private mutating func set(
+    _ topic: String, epoch: Int, to nextOrdinal: Int64, lastHole: Int64?
+  ) {
+    var place = Place(epoch: epoch, nextOrdinal: nextOrdinal, lastHole: lastHole)
+    if lastHole == nil, let known = self.topics[topic], known.epoch == epoch {
+      place.lastHole = known.lastHole
+    }
+    self.topics[topic] = place
   }
 
   /// Whether an event is missing from a file that began with an ordinal and is still open.
