@@ -136,8 +136,7 @@ let package = Package(
     target(
       "SalesforceAuth", in: .salesforce,
       [
-        "CSystem", "Clocks", "Bytes", "JSON", "EventLoop", "Cryptography", "HTTPClient",
-        "DurableFiles",
+        "Clocks", "Bytes", "JSON", "EventLoop", "Cryptography", "HTTPClient", "DurableFiles",
       ]),
     // Records by the REST API and Bulk API 2.0.
     target(

@@ -1,4 +1,5 @@
 package import Clocks
+internal import EventLoop
 internal import Glibc
 internal import JSON
 
@@ -81,9 +82,9 @@ package struct SalesforceCLIFlow: AccessTokenFlow {
     _ command: [String]
   ) async throws -> (result: JSONValue, warnings: [String]) {
     let name = ([self.program] + command.prefix { !$0.hasPrefix("-") }).joined(separator: " ")
-    let process = ChildProcess(
-      program: self.program, arguments: command + ["--json", "--target-org", self.targetOrg],
-      timeLimit: self.timeLimit, clock: self.clock)
+    var process = ChildProcess(
+      program: self.program, arguments: command + ["--json", "--target-org", self.targetOrg])
+    (process.timeLimit, process.clock) = (self.timeLimit, self.clock)
     let result: ChildProcess.Result
     do throws(ChildProcess.Failure) {
       result = try await process.run()

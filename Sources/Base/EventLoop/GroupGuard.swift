@@ -19,8 +19,8 @@ struct GroupGuard: ~Copyable {
     guard c_pipe2(&ends, O_CLOEXEC) == 0 else { throw .notStarted(errno) }
     defer { close(ends[0]) }
     do throws(ChildProcess.Failure) {
-      self.group = try ChildProcess.spawn(
-        Self.shell, ["-c", Self.script], group: 0, input: ends[0], output: nil)
+      self.group = try ChildProcess(program: Self.shell, arguments: ["-c", Self.script]).spawn(
+        group: 0, input: ends[0], output: nil)
       self.life = ends[1]
     } catch {
       switch error {
