@@ -14,6 +14,9 @@ GET  /sent            how many bytes of patterns were sent by all requests so fa
 GET  /waits           the same, when a pattern waits for a client that takes no more
 GET  /stall           the first 5 bytes of a longer body, then nothing
 GET  /drip/<count>    a body of that many bytes, in chunks of one byte, 50 a second
+POST /keep            status 204; the request is kept
+GET  /kept            the requests that were kept, as JSON
+POST <any of these>   what GET answers
 ANY  other            method, headers and body of the request as JSON
 """
 
@@ -28,6 +31,7 @@ import peer
 
 PATTERN = bytes(range(251)) * 256
 sent = 0
+kept = []
 hangs, waits = threading.Event(), threading.Event()
 
 
@@ -75,14 +79,20 @@ class Handler(peer.Handler):
         elif kind == "garbage":
             self.wfile.write(b"\x00\x01 no HTTP\r\n\r\n")
             self.close_connection = True
+        elif kind == "keep":
+            kept.append(self.request_as_read())
+            self.answer(b"", 204)
+        elif kind == "kept":
+            self.answer({"requests": kept}, 200)
         else:
             self.echo()
 
-    def do_POST(self):
+    do_POST = do_GET
+
+    def do_PATCH(self):
         self.echo()
 
-    do_PATCH = do_POST
-    do_DELETE = do_POST
+    do_DELETE = do_PATCH
 
     def chunks(self):
         self.head(200, [("Transfer-Encoding", "chunked")])
@@ -106,10 +116,12 @@ class Handler(peer.Handler):
             sent += len(piece)
             count -= len(piece)
 
-    def echo(self):
+    def request_as_read(self):
         headers = {name.lower(): value for name, value in self.headers.items()}
-        echoed = {"method": self.command, "path": self.path, "body": self.body().decode("latin-1"), "headers": headers}
-        self.answer(echoed, 200, [("X-Padded", " \t padded \t ")])
+        return {"method": self.command, "path": self.path, "body": self.body().decode("latin-1"), "headers": headers}
+
+    def echo(self):
+        self.answer(self.request_as_read(), 200, [("X-Padded", " \t padded \t ")])
 
 
 peer.run(peer.serve_http(Handler, peer.tls(*sys.argv[1:]) if len(sys.argv) > 2 else None))

@@ -16,6 +16,10 @@ package struct StatePaths: Sendable, Equatable {
   package var lastRun: String { "\(self.directory)/\(self.pipeline).last-run.json" }
   /// The waits of the run in progress.
   package var waiting: String { "\(self.directory)/\(self.pipeline).waiting.json" }
+  /// What is wrong with the pipeline, and who has been told of it.
+  package var incidents: String { "\(self.directory)/\(self.pipeline).incidents.json" }
+  /// What the last comparison with the org has found.
+  package var verdict: String { "\(self.directory)/\(self.pipeline).verdict.json" }
   /// The identity of the state directory for databases; see `FileCheckpointStore.identity`.
   package var identity: String { "\(self.directory)/\(self.pipeline).identity" }
   /// Schemas of the service, of all pipelines with this state directory.

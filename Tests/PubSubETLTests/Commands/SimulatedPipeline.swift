@@ -58,32 +58,53 @@ struct SimulatedPipeline {
     return configuration
   }
 
-  /// - Parameter onMessage: receives the messages of the log.
+  /// The directory of the pipeline file.
+  var base: String { self.sample.base }
+
+  /// - Parameters:
+  ///   - onMessage: receives the messages of the log.
+  ///   - onLine: receives them with their level: `warning: …`.
   func makeRun(
     _ configuration: PipelineConfiguration, _ arguments: [String] = [],
     purpose: RunPurpose = .export,
     interruption: Interruption = Interruption(deadline: nil, clock: ProcessClock()),
+    onLine: @escaping @Sendable (String) -> Void = { _ in },
     onMessage: @escaping @Sendable (String) -> Void = { _ in }
   ) throws -> PipelineRun {
     PipelineRun(
       configuration, options: try RunOptions.parse(arguments),
       purpose: purpose, interruption: interruption, clock: ProcessClock(),
-      logger: Logger(label: "test") { _ in MessageHandler(onMessage: onMessage) }, progress: nil)
+      logger: self.logger(onLine, onMessage), progress: nil)
+  }
+
+  func logger(
+    _ onLine: @escaping @Sendable (String) -> Void,
+    _ onMessage: @escaping @Sendable (String) -> Void = { _ in }
+  ) -> Logger {
+    Logger(label: "test") { _ in MessageHandler(onLine: onLine, onMessage: onMessage) }
   }
 }
 
 /// Passes the messages of a log on.
 private struct MessageHandler: LogHandler {
+  let onLine: @Sendable (String) -> Void
   let onMessage: @Sendable (String) -> Void
   var metadata: Logger.Metadata = [:]
   var logLevel = Logger.Level.info
 
-  init(onMessage: @escaping @Sendable (String) -> Void) { self.onMessage = onMessage }
+  init(
+    onLine: @escaping @Sendable (String) -> Void, onMessage: @escaping @Sendable (String) -> Void
+  ) {
+    (self.onLine, self.onMessage) = (onLine, onMessage)
+  }
 
   subscript(metadataKey key: String) -> Logger.Metadata.Value? {
     get { self.metadata[key] }
     set { self.metadata[key] = newValue }
   }
 
-  func log(event: LogEvent) { self.onMessage("\(event.message)") }
+  func log(event: LogEvent) {
+    self.onLine("\(event.level): \(event.message)")
+    self.onMessage("\(event.message)")
+  }
 }

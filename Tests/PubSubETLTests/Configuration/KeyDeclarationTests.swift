@@ -42,6 +42,7 @@ struct KeyDeclarationTests {
     }
     let digits = String(repeating: "0f", count: 32)
     self.environment = Environment([
+      "NOTIFY_SECRET": "secret",
       "SF_CLIENT_ID": "id", "SF_CLIENT_SECRET": "secret", "SF_PRIVATE_KEY": key,
       "SF_REFRESH_TOKEN": "token", "SF_ACCESS_TOKEN": "token", "DEAD_LETTER_KEY": digits,
       "OLD_DEAD_LETTER_KEY": digits, "MASK_KEY": digits, "LOADER_GROUP": "\(getegid())",
@@ -174,7 +175,7 @@ struct KeyDeclarationTests {
     #expect(
       Secret.keys == [
         "client_secret", "access_token", "refresh_token", "private_key", "password", "url", "key",
-        "old_keys",
+        "old_keys", "secret",
       ])
     #expect(Secret.urlKeys == ["url", "proxy", "endpoint", "login_url", "instance_url"])
   }

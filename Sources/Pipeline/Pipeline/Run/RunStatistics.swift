@@ -57,6 +57,7 @@ package struct RunStatistics: Sendable {
         if time > latestCommit {
           self.futureCommits += 1
         } else if CommitTime.range.contains(time) {
+          self.taken.firstCommit = self.taken.firstCommit ?? time
           self.taken.newestCommit = max(self.taken.newestCommit ?? time, time)
         }
       }
@@ -79,6 +80,8 @@ package struct RunStatistics: Sendable {
     package var attention: [Attention: Int] = [:]
     package var firstReplayID: ReplayID?
     package var lastReplayID: ReplayID?
+    /// The commit time of the first change of this run, in milliseconds since 1970; not in the future.
+    package var firstCommit: Int64?
     /// The newest commit time that is not in the future, in milliseconds since 1970.
     package var newestCommit: Int64?
     /// Every change committed before this time is exported; milliseconds since 1970, nil if

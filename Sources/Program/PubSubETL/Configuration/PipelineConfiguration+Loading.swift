@@ -14,6 +14,16 @@ extension PipelineConfiguration {
     file: String, root: String? = nil, overrides: [ConfigurationOverride] = [],
     environment: Environment = .process, adapt: (inout JSONValue) -> Void = { _ in }
   ) throws(ConfigurationError) -> PipelineConfiguration {
+    let (file, base) = try Self.place(file, root: root, environment)
+    return try Self.read(
+      Self.document(file).value, file: file, base: base, overrides: overrides,
+      environment: environment, adapt: adapt)
+  }
+
+  /// The absolute paths of a pipeline file and of the directory that its relative paths belong to.
+  private static func place(
+    _ file: String, root: String?, _ environment: Environment
+  ) throws(ConfigurationError) -> (file: String, base: String) {
     let workingDirectory = FilePath.workingDirectory
     if root == nil, let root = environment.variable("PUBSUB_ETL_ROOT"),
       let mistake = FilePath.mistake(in: root)
@@ -33,10 +43,34 @@ extension PipelineConfiguration {
         // `..` of a relative path means the parent of the real directory.
         FilePath.real(directory) ?? directory
       }
-    var document = try Self.document(file).value
-    adapt(&document)
-    return try Self.read(
-      document, file: file, base: base, overrides: overrides, environment: environment)
+    return (file, base)
+  }
+
+  /// The name of the pipeline, the place of its state and who is told of incidents. Everything else has its
+  /// default.
+  ///
+  /// - Returns: nil if there are mistakes in these parts, too.
+  static func incidentPlace(
+    file: String, root: String?, overrides: [ConfigurationOverride], environment: Environment
+  ) -> PipelineConfiguration? {
+    guard let (file, base) = try? Self.place(file, root: root, environment),
+      var document = try? Self.document(file).value
+    else { return nil }
+    let mistakes = JSONMistakes()
+    for override in overrides { override.apply(to: &document, mistakes: mistakes) }
+    let keys = Self.keys.filter {
+      ["name", "checkpoint", "notify"].contains($0.declaration.name)
+    }
+    let names = keys.map(\.declaration.name)
+    document.content = .object((document.members ?? []).filter { names.contains($0.name) })
+    let loading = ConfigurationReader(
+      file: file, base: base, environment: environment, secretFiles: SecretFiles())
+    let reader = JSONReader(
+      loading.interpolate(document, mistakes), mistakes: mistakes, context: loading)
+    var (place, isComplete) = reader.readPart(keys)
+    guard isComplete, mistakes.isEmpty else { return nil }
+    (place.file, place.base, place.secrets) = (file, base, loading.secrets)
+    return place
   }
 
   /// The pipeline of a draft, which is in no file.
@@ -59,11 +93,12 @@ extension PipelineConfiguration {
   ///   - base: the directory for relative paths.
   private static func read(
     _ document: JSONValue, file: String?, base: String, overrides: [ConfigurationOverride],
-    environment: Environment
+    environment: Environment, adapt: (inout JSONValue) -> Void = { _ in }
   ) throws(ConfigurationError) -> PipelineConfiguration {
     var document = document
     let mistakes = JSONMistakes()
     for override in overrides { override.apply(to: &document, mistakes: mistakes) }
+    adapt(&document)
     let secretFiles = SecretFiles()
     if let file { secretFiles.note(document, of: file) }
     let loading = ConfigurationReader(
@@ -79,6 +114,22 @@ extension PipelineConfiguration {
       $0 = PrintedCommands(words: pipeline.commandWords)
     }
     return pipeline
+  }
+
+  /// Takes away what a command that connects to no org does not need, so that it needs no variables of it: the
+  /// login, and who is told of incidents.
+  static func removeLogin(from document: inout JSONValue) {
+    document = document.replacing("notify") { _ in nil }
+    document = document.replacing("source") { source in
+      source.replacing("org") { _ in
+        [
+          "auth": [
+            "type": "token", "instance_url": "https://not-read.invalid",
+            "access_token": "a-login-that-was-not-read",
+          ]
+        ]
+      }
+    }
   }
 
   /// A command for this pipeline, as messages show it, which works in any directory of a shell if there is a file:
@@ -115,5 +166,19 @@ extension PipelineConfiguration {
     }
     throw ConfigurationError(
       mistakes: [ConfigurationMistake(file: file, mistake: mistake)], isTemporary: isTemporary)
+  }
+}
+
+extension JSONValue {
+  /// The object with another value of a member that it has, or without it; anything else as it is.
+  fileprivate func replacing(_ name: String, _ change: (JSONValue) -> JSONValue?) -> JSONValue {
+    guard let members = self.members else { return self }
+    var object = self
+    object.content = .object(
+      members.compactMap { member in
+        guard member.name == name else { return member }
+        return change(member.value).map { JSONMember(name, $0) }
+      })
+    return object
   }
 }

@@ -24,6 +24,7 @@ struct PipelineConfiguration: KeyedObject, Sendable {
   var repair = RepairConfiguration()
   var allowance = AllowanceConfiguration()
   var metrics = MetricsConfiguration()
+  var notify = NotifyConfiguration()
   /// What no output may hold.
   var secrets = SecretMask()
   /// Absolute paths of files that hold secrets, as far as they have been read.
@@ -61,6 +62,9 @@ struct PipelineConfiguration: KeyedObject, Sendable {
         "allowance", \.allowance, .object,
         "What a run may use of the org's daily delivered events."),
       .key("metrics", \.metrics, .object, "Where Prometheus finds the metrics of runs."),
+      .key(
+        "notify", \.notify, .object,
+        "Who is told when something begins to be wrong with the pipeline, and when it is over."),
     ]
   }
 

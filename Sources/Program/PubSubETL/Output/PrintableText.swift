@@ -43,6 +43,9 @@ struct PrintableText: Sendable, Equatable {
   /// Back to the first column and erase to the end of the line (ECMA-48 EL).
   static let lineEraser = PrintableText(unchecked: "\r\u{1B}[K")
 
+  /// To the first line and erase the screen below (ECMA-48 CUP, ED).
+  static let screenEraser = PrintableText(unchecked: "\u{1B}[H\u{1B}[J")
+
   /// A line without its end, for a place that is written again.
   static func unended(_ line: String, hiding secrets: SecretMask) -> PrintableText {
     PrintableText(unchecked: Self.line(secrets.redacted(line)))

@@ -7,6 +7,12 @@ enum StandardStream: Int32, Sendable {
 
   var isTerminal: Bool { isatty(self.rawValue) == 1 }
 
+  /// Whether colors are shown: on a terminal, unless its user does not want them (no-color.org).
+  func isColored(_ environment: Environment = .process) -> Bool {
+    self.isTerminal && environment.variable("TERM") != "dumb"
+      && (environment.variable("NO_COLOR") ?? "").isEmpty
+  }
+
   /// Columns of the terminal; nil when there is none.
   var columns: Int? {
     var size = winsize()

@@ -20,6 +20,7 @@ extension PipelineRun {
         entry.caughtUpBy = RunReport.Topic.CaughtUpRule(rawValue: rule)
       }
       entry.completeThrough = committed.completeThrough
+      (entry.firstCommit, entry.newestCommit) = (committed.firstCommit, committed.newestCommit)
       entry.refusal = topic.refusal?.description
       return entry
     }

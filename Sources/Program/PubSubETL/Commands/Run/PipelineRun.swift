@@ -34,6 +34,8 @@ final class PipelineRun {
   private var store: FileCheckpointStore?
   /// Nil if the pipeline has none.
   private let metrics: RunMetrics?
+  /// Nil for a run that somebody has asked for and not a schedule.
+  private let incidents: IncidentWatch?
   /// The org's instance URL at the last commit, if it has changed since.
   private var formerInstance: String?
 
@@ -48,11 +50,16 @@ final class PipelineRun {
     self.purpose = purpose
     self.interruption = interruption
     self.logger = logger
+    let follows = options.limits.until(configuration.run) == .forever
     self.log = RunLog(
-      logger: logger, progress: progress,
-      follows: options.limits.until(configuration.run) == .forever,
+      logger: logger, progress: progress, follows: follows,
       endpoint: configuration.source.org.endpoint.url, clock: clock)
     self.metrics = RunMetrics(configuration, clock: clock, logger: logger)
+    self.incidents =
+      purpose.isSnapshot
+      ? nil
+      : IncidentWatch(
+        configuration, clock: clock, logger: logger, isMailed: options.isMailed && !follows)
     self.assembly = PipelineAssembly(configuration: configuration, clock: clock)
     let now = clock.wallTime
     self.report = RunReport(
@@ -77,14 +84,16 @@ final class PipelineRun {
     self.report.finishedAt = self.clock.wallTime
     self.report.retries = self.log.retries
     self.log.finish(self.report)
-    if let message = self.report.message, self.report.exitCode != .success {
+    self.report.fail(on: self.configuration.run.failOn)
+    // With the lock, so that no other run counts or tells meanwhile.
+    if self.hasLock, let incidents {
+      incidents.ended(self.report, isStopped: self.interruption.isAsked)
+    } else if let message = self.report.message, self.report.exitCode != .success {
       self.logger.error("\(message)")
     }
-    if let message = self.report.fail(on: self.configuration.run.failOn) {
-      self.logger.error("\(message)")
-    }
-    // With the lock, so that no other run counts meanwhile.
     if self.hasLock { self.metrics?.end(self.report) }
+    // Somebody who asks for a stop does not wait for calls.
+    if self.hasLock, !self.interruption.isAsked { await self.incidents?.deliver() }
     self.store = nil
   }
 
@@ -123,6 +132,8 @@ final class PipelineRun {
     let store = try await self.lockedStore()
     self.store = store
     self.hasLock = true
+    self.incidents?.begin()
+    self.log.isSilent = self.incidents?.isSilent == true
     self.metrics?.begin()
     // The lock needs no permission to write; without this check, the first commit would fail.
     let state = self.configuration.checkpoint.directory
@@ -131,6 +142,17 @@ final class PipelineRun {
     }
     self.tellStatus()
     defer { WaitingRecord.remove(self.configuration.statePaths) }
+    guard self.options.limits.until(self.configuration.run) == .forever, let incidents else {
+      return try await self.run(from: store)
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask(executorPreference: globalConcurrentExecutor) { await incidents.watch() }
+      defer { group.cancelAll() }
+      try await self.run(from: store)
+    }
+  }
+
+  private func run(from store: FileCheckpointStore) async throws {
     let document = try store.load()
     self.metrics?.began(at: document)
     try await OrgConnection.open(
@@ -252,7 +274,10 @@ final class PipelineRun {
   private func show(_ runner: PipelineRunner<some Source>, _ sinks: OpenSinks) {
     runner.onRetry = { [log] in log.retrying(topic: $0, $1, delay: $2) }
     runner.onWaiting = { [log] in log.waiting(topic: $0, $1) }
-    runner.onNote = { [log] in log.note($0) }
+    runner.onNote = { [log, incidents] note in
+      log.note(note)
+      if case .opened = note { incidents?.connected() }
+    }
     runner.onProgress = { [log, metrics] in
       log.progressed($0, sinks: sinks)
       metrics?.progressed($0, sinks: sinks, retries: log.retries)
@@ -264,7 +289,8 @@ final class PipelineRun {
   private func tellStatus() {
     let (paths, secrets) = (self.configuration.statePaths, self.configuration.secrets)
     WaitingRecord.remove(paths)
-    self.log.onWaiting = { [logger] waiting in
+    self.log.onWaiting = { [logger, incidents] waiting in
+      incidents?.waits(for: waiting)
       do {
         try WaitingRecord.store(waiting, processID: getpid(), in: paths, hiding: secrets)
       } catch {

@@ -42,7 +42,7 @@ struct RunCommand: AsyncParsableCommand {
 
   func run(_ clockOfRun: ClockOfRun) async throws {
     if self.pipeline.print { return try self.printDraft() }
-    let configuration = try self.pipeline.loadOrExit()
+    let configuration = try await self.load()
     let clock: ProcessClock
     do throws(ClockRefusal) {
       clock = try clockOfRun(OrgPlaces(configuration.source.org))
@@ -57,6 +57,21 @@ struct RunCommand: AsyncParsableCommand {
         await Self.execute(configuration, self.options, purpose: .export, clock: clock)
       }
     if code != .success { throw code.error }
+  }
+
+  /// The pipeline as it is meant. A schedule that meets the same mistakes again does not repeat them.
+  private func load() async throws -> PipelineConfiguration {
+    guard !self.dryRun.dryRun else { return try self.pipeline.loadOrExit() }
+    do {
+      return try self.pipeline.load()
+    } catch let error as ConfigurationError {
+      let isNews = await IncidentWatch.misconfigured(
+        self.pipeline.incidentPlace(), error, isMailed: self.options.isMailed)
+      if isNews { StandardStream.error.write(error.printable) }
+      throw error.exitCode.error
+    } catch let failure as RunFailure {
+      throw failure.reported(hiding: SecretMask())
+    }
   }
 
   /// Prints the pipeline file that the options stand for.

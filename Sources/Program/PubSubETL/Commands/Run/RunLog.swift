@@ -23,6 +23,8 @@ final class RunLog {
   private(set) var retries = RetryLedger()
   /// Receives what the run waits for, whenever that changes.
   var onWaiting: (([RetryLedger.Wait]) -> Void)?
+  /// Whoever reads the log knows already that the pipeline fails, so attempts are no news.
+  var isSilent = false
   private var snapshot = ProgressSnapshot()
   private var nextAttempt: ContinuousClock.Instant?
   /// When records began to arrive, and how many there were.
@@ -195,7 +197,8 @@ final class RunLog {
     metadata["attempt"] = "\(attempts)"
     if let code { metadata["code"] = "\(code)" }
     // If the live line shows the failure, log lines would only push that line up.
-    let level: Logger.Level = isShown && self.progress == nil ? .warning : .info
+    let isNews = isShown && self.progress == nil && !self.isSilent
+    let level: Logger.Level = isNews ? .warning : .info
     self.logger.log(
       level: level, "\(message); retrying in \(Phrase.duration(delay))", metadata: metadata)
     self.snapshot.failure = ProgressSnapshot.Failure(message: message, attempts: attempts)

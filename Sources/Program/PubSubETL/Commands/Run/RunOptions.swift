@@ -1,4 +1,5 @@
 import ArgumentParser
+internal import Glibc
 import JSON
 import Logging
 
@@ -11,10 +12,14 @@ struct PipelineOptions: ParsableArguments {
 
   /// The effective pipeline configuration. Throws `ConfigurationError`, or `ValidationError` for a
   /// `--set` that `validate` has not seen.
-  func load(environment: Environment = .process) throws -> PipelineConfiguration {
+  ///
+  /// - Parameter adapt: changes the document before its variables are replaced.
+  func load(
+    environment: Environment = .process, adapt: (inout JSONValue) -> Void = { _ in }
+  ) throws -> PipelineConfiguration {
     try PipelineConfiguration.load(
       file: self.pipeline, root: self.changes.root, overrides: self.changes.overrides(),
-      environment: environment)
+      environment: environment, adapt: adapt)
   }
 }
 
@@ -167,6 +172,13 @@ struct RunOptions: ParsableArguments {
   /// nothing to mail after a success.
   var effectiveLogLevel: Logger.Level {
     self.log.logLevel ?? (self.limits.follow ? .info : .warning)
+  }
+
+  /// Whether what is printed is probably mailed, as by cron: standard error is neither a terminal nor a
+  /// journal, nobody has asked for a log, and this is not the only process of a container.
+  var isMailed: Bool {
+    self.log.logLevel == nil && self.log.effectiveFormat != .journald
+      && !StandardStream.error.isTerminal && getpid() != 1
   }
 }
 

@@ -111,20 +111,28 @@ struct RunPipelineOptions: ParsableArguments {
 
   /// The pipeline as it is meant. Its mistakes go to standard error, and the command ends with 78.
   func loadOrExit(environment: Environment = .process) throws -> PipelineConfiguration {
-    guard let pipeline else {
-      return try PipelineOptions.orExit {
-        // Without a file there is a draft: `validate` has seen to it.
-        guard let draft = try self.draft(environment: environment) else {
-          throw ValidationError("expected a pipeline file, or --topic and --to")
-        }
-        return try PipelineConfiguration.load(
-          draft, overrides: self.changes.overrides(), environment: environment)
-      }
-    }
-    return try PipelineOptions.orExit {
-      try PipelineConfiguration.load(
+    try PipelineOptions.orExit { try self.load(environment: environment) }
+  }
+
+  /// - Throws: `ConfigurationError` with every mistake; `RunFailure` if the state has no place.
+  func load(environment: Environment = .process) throws -> PipelineConfiguration {
+    if let pipeline {
+      return try PipelineConfiguration.load(
         file: pipeline, root: self.changes.root, overrides: self.changes.overrides(),
         environment: environment)
     }
+    // Without a file there is a draft: `validate` has seen to it.
+    guard let draft = try self.draft(environment: environment) else {
+      throw ValidationError("expected a pipeline file, or --topic and --to")
+    }
+    return try PipelineConfiguration.load(
+      draft, overrides: self.changes.overrides(), environment: environment)
+  }
+
+  /// The name of the pipeline, the place of its state and who is told, of a file with mistakes elsewhere.
+  func incidentPlace(environment: Environment = .process) -> PipelineConfiguration? {
+    guard let pipeline, let overrides = try? self.changes.overrides() else { return nil }
+    return PipelineConfiguration.incidentPlace(
+      file: pipeline, root: self.changes.root, overrides: overrides, environment: environment)
   }
 }

@@ -34,6 +34,10 @@ struct RunReport: Sendable {
     /// Milliseconds since 1970; nil unless caught up.
     var completeThrough: Int64?
     var caughtUpBy: CaughtUpRule?
+    /// Commit times in Salesforce of the first and the newest change of this run, in milliseconds since 1970;
+    /// nil without a change.
+    var firstCommit: Int64?
+    var newestCommit: Int64?
 
     init(topic: String) { self.topic = topic }
   }
@@ -153,6 +157,7 @@ struct RunReport: Sendable {
   /// Makes a failure of a success with something of these kinds to look at, as `run.fail_on` asks.
   ///
   /// - Returns: why, and what to do; nil when the exit code stays.
+  @discardableResult
   mutating func fail(on kinds: Set<RunConfiguration.Attention>) -> String? {
     let causes = self.attention.filter { kinds.contains($0.kind) }
     guard self.exitCode == .success, let first = causes.first else { return nil }
@@ -184,6 +189,8 @@ struct RunReport: Sendable {
         "last_replay_id": text(topic.lastReplayID?.hex),
         "complete_through": time(topic.completeThrough),
         "caught_up_by": text(topic.caughtUpBy?.rawValue),
+        "first_commit_at": time(topic.firstCommit),
+        "newest_commit_at": time(topic.newestCommit),
         "refused": text(topic.refusal),
       ]
     }
@@ -211,6 +218,7 @@ struct RunReport: Sendable {
       "exit_code": .integer(self.exitCode.rawValue),
       "reason": .string(self.reason),
       "message": text(self.message),
+      "progress": .boolean(self.isProgress),
       "start_clock": .string(self.startClock.rawValue),
       "topics": .array(topics),
       "sinks": .array(sinks),

@@ -20,6 +20,8 @@ extension PipelineStatus {
             "message": .string(problem.message),
           ]
         }),
+      "catching_up": self.catchingUp.map(self.json) ?? nil,
+      "incidents": .array(self.incidents.map(self.json)),
       "running": self.lock.isHeld.map { .boolean($0) } ?? nil,
       "pid": self.lock.isHeld == true ? self.lock.processID.map { .integer($0) } ?? nil : nil,
       "waiting": .array(self.waiting.map(\.json)),
@@ -51,6 +53,24 @@ extension PipelineStatus {
       "confirmed_at": Self.time(position.confirmedAt),
       "complete_through": Self.time(position.completeThrough),
       "holes": .integer(position.holes),
+    ]
+  }
+
+  private func json(_ catchingUp: CatchingUp) -> JSONValue {
+    [
+      "behind_ms": .integer(catchingUp.behind),
+      "left_ms": catchingUp.left.map { .integer($0) } ?? nil,
+      "exported_ms": .integer(catchingUp.exported), "took_ms": .integer(catchingUp.took),
+    ]
+  }
+
+  private func json(_ incident: Incident) -> JSONValue {
+    [
+      "incident": .string(incident.kind.rawValue), "since": Self.time(incident.since),
+      "until": Self.time(incident.until),
+      "reason": .string(incident.finding.reason), "message": .string(incident.finding.message),
+      "count": .integer(incident.count), "called": .boolean(incident.isCalled),
+      "attempts": .integer(incident.attempts),
     ]
   }
 

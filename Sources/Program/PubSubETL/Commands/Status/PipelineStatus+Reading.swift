@@ -23,6 +23,8 @@ extension PipelineStatus {
       savedAt: document?.savedAt,
       deadLetters: DeadLetterStatus(directory: configuration.deadLetter.directory))
     status.lastRun = LastRun.load(paths)
+    status.incidents =
+      IncidentFile(paths: paths, secrets: configuration.secrets).load()?.incidents ?? []
     status.waiting = WaitingRecord.load(paths, lock: lock)
     let topics = configuration.source.topics.map(\.name)
     let unused = document.map { $0.topics.keys.filter { !topics.contains($0) }.sorted() } ?? []

@@ -3,12 +3,46 @@ internal import Checkpoint
 import Pipeline
 
 extension PipelineStatus {
-  /// Lines of a label and a value, each ended, for people.
-  var text: String {
+  /// The verdict, and what it rests on: lines of a label and a value, each ended, for people.
+  var text: String { self.verdict + self.details }
+
+  func printable(isColored: Bool, hiding secrets: SecretMask) -> PrintableText {
+    let details = PrintableText(lines: self.details, hiding: secrets)
+    guard isColored else { return PrintableText(lines: self.verdict, hiding: secrets) + details }
+    let color: PrintableText.Color =
+      !self.problems.isEmpty ? .red : self.isBehind ? .yellow : .green
+    return self.verdict.split(separator: "\n").reduce(.empty) { text, line in
+      text + PrintableText(line: String(line), hiding: secrets).colored(color)
+    } + details
+  }
+
+  private var verdict: String {
+    var lines: [(label: String, value: String)] = []
+    if self.problems.isEmpty {
+      let remarks = self.sinks.compactMap(\.remark) + [self.deadLetters.remark].compactMap { $0 }
+      let state = self.isBehind ? self.catchingUp?.text ?? "catching up" : "good"
+      lines.append(("health", ([state] + remarks).joined(separator: "; ")))
+    }
+    for problem in self.problems {
+      for (index, line) in Self.lines(
+        "\(problem.kind): \(problem.message)", with: problem.statements
+      )
+      .enumerated() {
+        lines.append((index == 0 ? "problem" : "", line))
+      }
+    }
+    return Self.text(lines)
+  }
+
+  /// A limit ended the last run before the stream was caught up.
+  private var isBehind: Bool { self.lastRun?.isProgress == true }
+
+  private var details: String {
     var lines: [(label: String, value: String)] = [
       ("pipeline", "\(self.pipeline) (\(self.file))"), ("state", self.stateDirectory),
     ]
     lines.append(("running", self.runningText))
+    lines += self.incidents.map { ("incident", self.text($0)) }
     lines += self.waiting.map { ("waiting", self.text($0)) }
     if let savedAt = self.savedAt { lines.append(("last commit", self.moment(savedAt))) }
     if let run = self.lastRun {
@@ -35,19 +69,6 @@ extension PipelineStatus {
     }
     for (index, line) in self.deadLetters.lines.enumerated() {
       lines.append((index == 0 ? "dead letters" : "", line))
-    }
-    if self.problems.isEmpty {
-      let remarks = self.sinks.compactMap(\.remark) + [self.deadLetters.remark].compactMap { $0 }
-      lines.append(("health", (["good"] + remarks).joined(separator: "; ")))
-    } else {
-      for problem in self.problems {
-        for (index, line) in Self.lines(
-          "\(problem.kind): \(problem.message)", with: problem.statements
-        )
-        .enumerated() {
-          lines.append((index == 0 ? "problem" : "", line))
-        }
-      }
     }
     return Self.text(lines)
   }
@@ -79,7 +100,10 @@ extension PipelineStatus {
       first += ", \(epochs) begun because a replay ID could not be used"
     }
     var lines = [first]
-    if let last = position.lastEvent { lines.append("last event \(last.replayID)") }
+    // Usually the last event is where the stream resumes.
+    if let last = position.lastEvent, last.replayID != position.resume {
+      lines.append("last event \(last.replayID)")
+    }
     if let resume = position.resume {
       lines.append(
         "resumes after \(resume)"
@@ -100,6 +124,16 @@ extension PipelineStatus {
     return "\(wait.place.text)\(wait.isRefusal ? " is refused" : ""), since "
       + "\(self.moment(wait.since)), \(Phrase.count(wait.attempts, "failed attempt")), next in "
       + "\(left): \(wait.message)"
+  }
+
+  /// `failing since … (3 h 12 min ago), 19 times: why`
+  private func text(_ incident: Incident) -> String {
+    let times = incident.count > 1 ? ", \(Phrase.count(incident.count, "time"))" : ""
+    let calls =
+      incident.attempts > 0 ? " (\(Phrase.count(incident.attempts, "call")) of notify failed)" : ""
+    let over = incident.until.map { ", over since \(self.moment($0))" } ?? ""
+    return "\(incident.kind.rawValue) since \(self.moment(incident.since))\(over)\(times)\(calls): "
+      + incident.finding.message
   }
 
   private var runningText: String {

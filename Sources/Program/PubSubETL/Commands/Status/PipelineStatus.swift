@@ -51,10 +51,15 @@ struct PipelineStatus {
   var sinks: [SinkStatus] = []
   var deadLetters: DeadLetterStatus
   var lastRun: LastRun?
+  /// What is wrong, and who was told.
+  var incidents: [Incident] = []
   /// What the run in progress waits for.
   var waiting: [RetryLedger.Wait] = []
   /// In the order of their weight.
   var problems: [Problem] = []
+
+  /// Nil unless the last run was ended by a limit, and how far it came is known.
+  var catchingUp: CatchingUp? { self.lastRun.flatMap { CatchingUp($0, now: self.now) } }
 
   /// 0 or that of the first problem.
   var exitCode: Int32 { self.problems.first?.exitCode ?? 0 }
@@ -120,14 +125,22 @@ extension PipelineStatus {
         "the run started at \(UTCTime.timestamp(milliseconds: run.takenAt)) ended without "
           + "recording a result: it was killed, the machine went down, or its disk was full; the next "
           + "run resumes where it stopped")
-    } else if let lastRun, lastRun.exitCode != 0 {
+    } else if let lastRun, lastRun.exitCode != 0, !self.isProgressing(lastRun) {
       let message = lastRun.message.map { ": \($0)" } ?? ""
       self.problems.append(
         Problem(
           exitCode: lastRun.exitCode, kind: "last_run_failed",
           message: "the last run ended with exit code \(lastRun.exitCode) "
-            + "(\(lastRun.reason))\(message)"))
+            + "(\(lastRun.reason))\(message)"
+            + (self.catchingUp.map { "; \($0.text)" } ?? "")))
     }
+  }
+
+  /// Whether the next runs will reach the end of the stream, as far as can be told.
+  private func isProgressing(_ run: LastRun) -> Bool {
+    guard run.isProgress else { return false }
+    guard let catchingUp = self.catchingUp else { return true }
+    return catchingUp.left != nil
   }
 
   /// Positions that sinks keep come before output: without them no run can continue.

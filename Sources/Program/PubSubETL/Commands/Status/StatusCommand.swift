@@ -7,28 +7,42 @@ struct StatusCommand: AsyncParsableCommand {
     commandName: "status",
     abstract: "Shows positions, files, the last run, and any problems.",
     discussion: """
+      The first lines are the verdict: good, catching up, or the problems. Catching up: \
+      --max-duration or allowance.reserve ended the last run before the stream was caught up; the time left \
+      follows from how fast that run went through commit times. \
       Reads the state directory, the manifests and, for postgres sinks, the database, whose stale \
-      and partial records it counts. Takes no lock, does not log in to Salesforce, writes \
-      nothing. Safe while a run is in progress.
+      and partial records it counts. Takes no lock, does not log in to Salesforce and needs no \
+      variables of the login, writes nothing. Safe while a run is in progress.
       Checks that the newest 100 finished files exist and have the right size; with --verify, \
       reads all files and compares their SHA-256 with the manifest.
       Exit codes, for monitors: 0 all is well; 65 more dead letters are waiting than \
       dead_letter.max allows; 65 the checkpoint or a database's position is lost or damaged; \
       65 finished files are lost or changed; 65 a position was last confirmed more than 48 h ago \
       (the service keeps 72 h); 65 a view lacks the new values of a converted field; 75 never run, the last commit is older than --max-age, \
-      or the last run was killed; the exit code of the last run if it failed and none is in \
-      progress; 69 a database is unavailable, 77 it refuses access; 64 command line, 78 mistakes \
+      or the last run was killed; the exit code of the last run if it failed, does not get closer to \
+      the end of the stream, and none is in progress; 69 a database is unavailable, 77 it refuses access; 64 command line, 78 mistakes \
       in the file. If there are several problems, the first one shown counts.
 
       EXAMPLES:
         pubsub-etl status opps.json                for people
-        pubsub-etl status opps.json --max-age 1h   for monitors: 75 without a commit
+        pubsub-etl status opps.json --watch        the same, again every 5 s
+        pubsub-etl status opps.json --quiet --max-age 1h   for cron: prints problems alone
       """)
 
   @OptionGroup var options: PipelineOptions
 
   @Flag(help: "Print JSON. All members are always present; times are in UTC, ages in milliseconds.")
   var json = false
+
+  @Flag(help: "Print nothing if all is well.")
+  var quiet = false
+
+  @Option(
+    name: .customLong("watch"), defaultAsFlag: 5,
+    help: ArgumentHelp(
+      "Show the status on the terminal again after this many seconds, until Ctrl-C; default: 5.",
+      valueName: "seconds"))
+  var watchInterval: Int?
 
   @Flag(help: "Read every finished file and compare its size and SHA-256 with the manifest.")
   var verify = false
@@ -45,22 +59,53 @@ struct StatusCommand: AsyncParsableCommand {
     })
   var maxAge: Duration?
 
+  func validate() throws {
+    guard let watchInterval else { return }
+    guard (1...86_400).contains(watchInterval) else {
+      throw ValidationError("--watch takes a number of seconds from 1 to 86400")
+    }
+    let others = [("--json", self.json), ("--quiet", self.quiet), ("--verify", self.verify)]
+    if let other = others.first(where: \.1) {
+      throw ValidationError("--watch and \(other.0) cannot be used together")
+    }
+    guard StandardStream.output.isTerminal else {
+      throw ValidationError("--watch needs a terminal")
+    }
+  }
+
   func run() async throws {
-    let configuration = try self.options.loadOrExit()
-    let status: PipelineStatus
+    let configuration = try PipelineOptions.orExit {
+      try self.options.load { PipelineConfiguration.removeLogin(from: &$0) }
+    }
+    guard let watchInterval else {
+      let status = try self.read(configuration)
+      if !self.quiet || status.exitCode != 0 { try self.show(status, configuration.secrets) }
+      if status.exitCode != 0 { throw ArgumentParser.ExitCode(status.exitCode) }
+      return
+    }
+    SignalWatcher.endAtOnce()
+    while true {
+      let status = try self.read(configuration)
+      try self.show(status, configuration.secrets)
+      try await Task.sleep(for: .seconds(watchInterval))
+    }
+  }
+
+  private func read(_ configuration: PipelineConfiguration) throws -> PipelineStatus {
     do {
-      status = try PipelineStatus.read(
-        configuration, maxAge: self.maxAge, verifies: self.verify)
+      return try PipelineStatus.read(configuration, maxAge: self.maxAge, verifies: self.verify)
     } catch {
       throw RunFailure(error).reported(hiding: configuration.secrets)
     }
-    let secrets = configuration.secrets
+  }
+
+  private func show(_ status: PipelineStatus, _ secrets: SecretMask) throws {
     let text =
       self.json
       ? PrintableText(json: status.json, hiding: secrets)
-      : PrintableText(lines: status.text, hiding: secrets)
-    guard StandardStream.output.write(text) else { throw ExitCode.output.error }
-    if status.exitCode != 0 { throw ArgumentParser.ExitCode(status.exitCode) }
+      : status.printable(isColored: StandardStream.output.isColored(), hiding: secrets)
+    let start: PrintableText = self.watchInterval == nil ? .empty : .screenEraser
+    guard StandardStream.output.write(start + text) else { throw ExitCode.output.error }
   }
 }
 

@@ -107,6 +107,8 @@ struct VerifyCommand: AsyncParsableCommand {
       ? PrintableText(json: report.json, hiding: secrets)
       : PrintableText(lines: report.text, hiding: secrets)
     guard StandardStream.output.write(text) else { throw ExitCode.output.error }
+    await IncidentWatch.verified(
+      StoredVerdict(report, isComplete: self.entity.isEmpty), of: configuration)
     switch report.verdict {
     case .equal: return
     case .notCompared, .incomplete: throw ExitCode.tryAgain.error

@@ -23,6 +23,8 @@ struct PostgresStatus {
   /// How many of them may be there without being a problem; nil for any number.
   var toleratedRefusals: Int?
   private let snapshotCommand: String
+  /// Positions that are shown elsewhere, by topic.
+  private let shownPositions: [String: TopicPosition]
   /// The database has accepted the login.
   private var isConnected = false
   /// Why the database could not be asked.
@@ -31,6 +33,7 @@ struct PostgresStatus {
   init(_ settings: PostgresSettings, _ reading: SinkStatusReading) {
     self.name = settings.name
     self.snapshotCommand = reading.configuration.command("snapshot")
+    self.shownPositions = reading.positions
     self.schema = settings.sink.schema
     self.isNew = reading.checkpoint.map { $0.sinks[settings.name] == nil } ?? false
     do {
@@ -128,13 +131,18 @@ struct PostgresStatus {
       lines.append("complete through \(UTCTime.timestamp(milliseconds: through))")
     }
     lines.append(Self.lease(state))
-    for (topic, position) in state.positions.sorted(by: { $0.key < $1.key }) {
+    for (topic, position) in state.positions.sorted(by: { $0.key < $1.key })
+    where self.shownPositions[topic].map({ Self.differ($0, position) }) ?? true {
       lines.append("\(topic): \(PipelineStatus.lines(position).joined(separator: ", "))")
     }
     for table in self.tables {
       lines.append("\(table.table): \(Self.summary(table))")
     }
     return lines
+  }
+
+  private static func differ(_ shown: TopicPosition, _ own: TopicPosition) -> Bool {
+    (shown.epoch, shown.nextOrdinal) != (own.epoch, own.nextOrdinal) || shown.resume != own.resume
   }
 
   /// How far and how whole a table is. What is complete and has not changed is not behind.

@@ -1,0 +1,114 @@
+/// The incidents of a pipeline, and who has been told of them. A value: time is an argument, in milliseconds
+/// since 1970.
+///
+/// Seen to begin → called → seen to be over → called → gone. An incident that begins again before a call has
+/// told its end is the same one. So there is at most one of each kind.
+struct IncidentBook: Equatable, Sendable {
+  /// The order of calls.
+  var incidents: [Incident] = []
+
+  /// What becomes of a finding on standard error where it is mailed.
+  enum OnFinding: Equatable {
+    /// It is new, or has another reason than before.
+    case show
+    /// It was shown, but not within a day.
+    case remind(since: Int64, count: Int)
+    case beSilent
+  }
+
+  /// The time between two reminders.
+  static let reminderInterval: Int64 = 86_400_000
+  /// Reasons that are remembered; a pipeline that fails in more ways is shown more often.
+  static let maxReasonCount = 20
+
+  subscript(kind: Incident.Kind) -> Incident? { self.incidents.first { $0.kind == kind } }
+
+  /// It is wrong.
+  ///
+  /// - Parameter counts: whether it happened once more, or merely lasts.
+  mutating func saw(
+    _ kind: Incident.Kind, _ finding: Incident.Finding, at now: Int64, counts: Bool = true
+  ) -> OnFinding {
+    guard let index = self.incidents.firstIndex(where: { $0.kind == kind }) else {
+      self.incidents.append(Incident(kind: kind, finding: finding, since: now))
+      return self.show(self.incidents.count - 1, at: now)
+    }
+    if self.incidents[index].until != nil {
+      // Somebody may have been told that it is over.
+      if self.incidents[index].attempts > 0 { self.incidents[index].isCalled = false }
+      self.incidents[index].until = nil
+      self.incidents[index].shownAt = nil
+    }
+    self.incidents[index].finding = finding
+    if counts { self.incidents[index].count += 1 }
+    return self.show(index, at: now)
+  }
+
+  private mutating func show(_ index: Int, at now: Int64) -> OnFinding {
+    let incident = self.incidents[index]
+    let reason = incident.finding.reason
+    let isKnown = incident.shownReasons.contains(reason)
+    if let shownAt = incident.shownAt, isKnown {
+      // A clock that went back does not silence it for longer.
+      guard abs(now - shownAt) >= Self.reminderInterval else { return .beSilent }
+      self.incidents[index].shownAt = now
+      return .remind(since: incident.since, count: incident.count)
+    }
+    self.incidents[index].shownAt = now
+    if !isKnown, incident.shownReasons.count < Self.maxReasonCount {
+      self.incidents[index].shownReasons.append(reason)
+    }
+    return .show
+  }
+
+  /// It is right.
+  ///
+  /// - Returns: the incident that is over with this; nil if there was none.
+  mutating func sawOver(_ kind: Incident.Kind, at now: Int64) -> Incident? {
+    guard let index = self.incidents.firstIndex(where: { $0.kind == kind && $0.until == nil })
+    else { return nil }
+    self.incidents[index].until = now
+    return self.incidents[index]
+  }
+
+  // MARK: Calls
+
+  /// The next call; nil if there is none.
+  var due: Notice.Event? {
+    for incident in self.incidents {
+      if !incident.isCalled { return .begin(incident.kind) }
+      if incident.until != nil { return .end(incident.kind) }
+    }
+    return nil
+  }
+
+  /// A call begins; this has to be stored before. If the process is killed meanwhile, it is repeated.
+  ///
+  /// - Returns: the incident with the number of this attempt.
+  mutating func calls(_ event: Notice.Event) -> Incident {
+    let index = self.index(event)
+    self.incidents[index].attempts += 1
+    return self.incidents[index]
+  }
+
+  /// Somebody has been told.
+  mutating func called(_ event: Notice.Event) {
+    let index = self.index(event)
+    switch event {
+    case .begin:
+      self.incidents[index].isCalled = true
+      self.incidents[index].attempts = 0
+    case .end: self.incidents.remove(at: index)
+    }
+  }
+
+  private func index(_ event: Notice.Event) -> Int {
+    guard let index = self.incidents.firstIndex(where: { $0.kind == event.kind }) else {
+      preconditionFailure("no incident \(event.kind.rawValue) to call about")
+    }
+    return index
+  }
+
+  /// Nobody is called: what is over is forgotten.
+  mutating func forgetEnded() { self.incidents.removeAll { $0.until != nil } }
+}

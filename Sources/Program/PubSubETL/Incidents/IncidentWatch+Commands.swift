@@ -1,0 +1,59 @@
+internal import Checkpoint
+internal import Clocks
+import Logging
+
+extension IncidentWatch {
+  /// A pipeline file has mistakes: tells as for a run that failed, if the file still says where the state of
+  /// the pipeline is, and no run has the lock.
+  ///
+  /// - Parameter place: what can be read of the file.
+  /// - Returns: whether somebody should see the mistakes on standard error.
+  static func misconfigured(
+    _ place: PipelineConfiguration?, _ error: ConfigurationError, isMailed: Bool
+  ) async -> Bool {
+    // A pipeline that has never run gets no state by a mistake.
+    guard let place, FilePath.exists(place.checkpoint.directory) else { return true }
+    return await Self.locked(place, isMailed: isMailed) { $0.ended(with: error) } ?? true
+  }
+
+  /// Tells what `verify` has found. If a run has the lock, that one or the next tells.
+  ///
+  /// - Parameter verdict: nil if nothing is decided.
+  static func verified(_ verdict: StoredVerdict?, of configuration: PipelineConfiguration) async {
+    guard configuration.notify.drift, let verdict else { return }
+    do {
+      try verdict.store(in: configuration.statePaths, hiding: configuration.secrets)
+    } catch {
+      StandardStream.error.write(
+        PrintableText(
+          line: "the verdict for notify.drift could not be stored: \(error)",
+          hiding: configuration.secrets))
+      return
+    }
+    await Self.locked(configuration, isMailed: false) { $0.compared() }
+  }
+
+  /// Lends a watch to a command that is no run, and makes the calls that are due.
+  ///
+  /// - Returns: nil if a run has the lock of the pipeline, or it cannot be taken.
+  @discardableResult
+  private static func locked<Value>(
+    _ configuration: PipelineConfiguration, isMailed: Bool, _ body: (IncidentWatch) -> Value
+  ) async -> Value? {
+    let clock = ProcessClock()
+    guard
+      let lock = try? FileCheckpointStore(
+        directory: configuration.checkpoint.directory, pipeline: configuration.name, isRun: false,
+        clock: clock)
+    else { return nil }
+    let logger = Logger.console(
+      ErrorConsole(), level: .warning, format: .standard(), hiding: configuration.secrets,
+      clock: clock)
+    let watch = IncidentWatch(configuration, clock: clock, logger: logger, isMailed: isMailed)
+    watch.begin()
+    let value = body(watch)
+    await watch.deliver()
+    withExtendedLifetime(lock) {}
+    return value
+  }
+}
