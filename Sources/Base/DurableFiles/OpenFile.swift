@@ -66,12 +66,14 @@ package struct OpenFile: ~Copyable {
     return filled
   }
 
-  /// The first bytes of the file, at most `byteCount`.
-  package borrowing func content(byteCount: Int) throws(FileSystemError) -> [UInt8] {
+  /// The bytes of the file from `offset` on, at most `byteCount`.
+  package borrowing func content(
+    from offset: Int = 0, byteCount: Int
+  ) throws(FileSystemError) -> [UInt8] {
     var failure: FileSystemError?
     let bytes = [UInt8](unsafeUninitializedCapacity: byteCount) { bytes, count in
       do throws(FileSystemError) {
-        count = try self.read(into: UnsafeMutableRawBufferPointer(bytes), at: 0)
+        count = try self.read(into: UnsafeMutableRawBufferPointer(bytes), at: offset)
       } catch {
         failure = error
       }

@@ -36,6 +36,12 @@ package struct TopicCursors: Sendable {
   package var closesAtResponseEnd: Bool { self.stores[0].closesAtResponseEnd }
   /// The highest epoch of all stores.
   package var epoch: Int { self.stores.reduce(0) { max($0, $1.epoch) } }
+  /// The place of the next event in the store furthest ahead.
+  package var end: StreamPlace {
+    self.stores.reduce(StreamPlace(epoch: 0, ordinal: 0)) {
+      max($0, StreamPlace(epoch: $1.epoch, ordinal: $1.ordinal))
+    }
+  }
   /// Where the store furthest behind would resume.
   package var resume: ReplayID? { self.stores[self.furthestBehind].resume }
   /// Whether there is a place to resume from: an event or a keepalive has arrived.

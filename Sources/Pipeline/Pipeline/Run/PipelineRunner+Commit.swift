@@ -147,6 +147,11 @@ extension PipelineRunner {
     self.statistics.commits += 1
     self.statistics.lastCommitAt = self.wallClock()
     for (index, tally) in flight.tallies.enumerated() {
+      if let newest = tally.newestCommit,
+        newest != self.statistics.topics[index].committed.newestCommit
+      {
+        self.statistics.topics[index].newestLag = max(0, self.serviceTime - newest)
+      }
       self.statistics.topics[index].committed = tally
     }
     self.times?.becameDurable(
@@ -168,6 +173,7 @@ extension PipelineRunner {
       self.statistics.topics[topic].taken.completeThrough =
         self.topics[topic].cursors.completeThrough
       self.statistics.topics[topic].taken.confirmedAt = self.topics[topic].cursors.confirmedAt
+      self.statistics.topics[topic].taken.end = self.topics[topic].cursors.end
       return self.statistics.topics[topic].taken
     }
   }

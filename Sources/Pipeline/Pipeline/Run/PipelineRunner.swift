@@ -121,6 +121,8 @@ package final class PipelineRunner<S: Source> {
     for (index, topic) in self.topics.enumerated() {
       self.statistics.topics[index].committed.completeThrough = topic.cursors.completeThrough
       self.statistics.topics[index].committed.confirmedAt = topic.cursors.confirmedAt
+      self.statistics.topics[index].committed.end = topic.cursors.end
+      self.statistics.topics[index].begin = topic.cursors.end
     }
   }
 

@@ -34,6 +34,11 @@ package struct RunStatistics: Sendable {
     package var refusal: SourceFailure?
     /// How often the stored position was unusable and the policy chose another one.
     package var holes = 0
+    /// Milliseconds from the commit of the newest change in Salesforce until it was durable; nil before
+    /// the first change.
+    package internal(set) var newestLag: Int64?
+    /// The place of the next event when the run began.
+    package internal(set) var begin: StreamPlace?
     package var caughtUpBy: String?
     package var epoch = 1
     package var resume: ReplayID?
@@ -90,6 +95,8 @@ package struct RunStatistics: Sendable {
     /// When the position was last known to be retained by the service, in milliseconds since 1970;
     /// nil if unknown.
     package var confirmedAt: Int64?
+    /// The place of the next event.
+    package var end: StreamPlace?
   }
 
   /// Records that were read in addition to the stream.

@@ -53,6 +53,7 @@ struct ReportDestinationTests {
       "pipeline.json", "org.json", "secret", "state/../pipeline.json",
       "state/opps.checkpoint.json", "state/other.checkpoint.json", "state/opps.lock",
       "state/opps.last-run.json", "state/opps.identity", "state/opps.journal.ndjson",
+      "state/opps.runs.ndjson",
       "link/opps.checkpoint.json", "state/schemas/report.json", "out/_manifest.ndjson",
       "out/Opportunity/_columns.json", "out/Opportunity/x.ndjson.zst",
       "state/dead/_manifest.ndjson",

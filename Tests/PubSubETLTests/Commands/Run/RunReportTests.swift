@@ -19,6 +19,8 @@ struct RunReportTests {
     var report = RunReport(
       pipeline: "opps", file: "/etc/opps.json", startedAt: 1_771_300_000_000,
       finishedAt: 1_771_300_995_000, exitCode: .success, reason: "caught_up")
+    report.runID = RunID(0xA1)
+    report.commits = 4
     report.topics = [topic, RunReport.Topic(topic: "/data/B")]
     report.sinks = [
       RunReport.Sink(name: "files", type: "files", target: "/out", rows: 3, bytes: 99, files: 1)
@@ -36,9 +38,9 @@ struct RunReportTests {
   func json() {
     #expect(
       self.report.json.text() == """
-        {"pipeline":"opps","file":"/etc/opps.json","version":"\(Program.version)",\
+        {"run_id":"00000000000000a1","pipeline":"opps","file":"/etc/opps.json","version":"\(Program.version)",\
         "started_at":"2026-02-17T03:46:40.000Z","finished_at":"2026-02-17T04:03:15.000Z",\
-        "exit_code":0,"reason":"caught_up","message":null,"start_clock":"own",\
+        "exit_code":0,"reason":"caught_up","message":null,"start_clock":"own","commits":4,\
         "topics":[{"topic":"/data/A","events":2,"rows":3,"rows_left_out":0,"delivered":2,"redelivered":0,"exported":2,"first_replay_id":"0001","last_replay_id":"0002",\
         "complete_through":"2026-02-17T04:03:10.000Z","caught_up_by":"keepalive","refused":null},\
         {"topic":"/data/B","events":0,"rows":0,"rows_left_out":0,"delivered":0,"redelivered":0,"exported":0,"first_replay_id":null,\

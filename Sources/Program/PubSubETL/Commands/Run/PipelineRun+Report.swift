@@ -22,10 +22,14 @@ extension PipelineRun {
       entry.completeThrough = committed.completeThrough
       (entry.firstCommit, entry.newestCommit) = (committed.firstCommit, committed.newestCommit)
       entry.refusal = topic.refusal?.description
+      entry.holes = Int64(topic.holes)
+      entry.lag = topic.newestLag
+      (entry.begin, entry.end) = (topic.begin, committed.end)
       return entry
     }
     self.report.sinks = sinks.reportEntries
     self.report.deadLetters = Int64(statistics.deadLetters)
+    self.report.commits = Int64(statistics.commits)
     for topic in statistics.topics {
       self.attend(to: topic)
       guard topic.futureCommits > 0 else { continue }

@@ -20,7 +20,7 @@ import SchemaStore
 final class PipelineRun {
   let configuration: PipelineConfiguration
   let options: RunOptions
-  private let purpose: RunPurpose
+  let purpose: RunPurpose
   let logger: Logger
   let log: RunLog
   private let assembly: PipelineAssembly
@@ -91,7 +91,10 @@ final class PipelineRun {
     } else if let message = self.report.message, self.report.exitCode != .success {
       self.logger.error("\(message)")
     }
-    if self.hasLock { self.metrics?.end(self.report) }
+    if self.hasLock {
+      self.metrics?.end(self.report)
+      self.noteEnd()
+    }
     // Somebody who asks for a stop does not wait for calls.
     if self.hasLock, !self.interruption.isAsked { await self.incidents?.deliver() }
     self.store = nil
@@ -140,6 +143,7 @@ final class PipelineRun {
     if let failure = LocalCheck.stateFailure(self.configuration, LocalCheck.obstacle(to: state)) {
       throw failure
     }
+    self.noteBeginning()
     self.tellStatus()
     defer { WaitingRecord.remove(self.configuration.statePaths) }
     guard self.options.limits.until(self.configuration.run) == .forever, let incidents else {

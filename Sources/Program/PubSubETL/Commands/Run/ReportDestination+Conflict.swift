@@ -65,6 +65,7 @@ extension ReportDestination {
     return name.hasPrefix(".")
       || [
         paths.checkpoint, paths.lock, paths.lastRun, paths.waiting, paths.identity, paths.journal,
+        paths.runs,
       ].contains { name.hasSuffix($0.lastName) }
   }
 

@@ -38,6 +38,14 @@ struct RunReport: Sendable {
     /// nil without a change.
     var firstCommit: Int64?
     var newestCommit: Int64?
+    /// How often the stored position was unusable and the policy chose another one.
+    var holes: Int64 = 0
+    /// Milliseconds from the commit of the newest change in Salesforce until it was durable; nil
+    /// without a change.
+    var lag: Int64?
+    /// The places of the next event at the beginning and the end of the run; nil if it read nothing.
+    var begin: StreamPlace?
+    var end: StreamPlace?
 
     init(topic: String) { self.topic = topic }
   }
@@ -94,6 +102,8 @@ struct RunReport: Sendable {
     var message: String
   }
 
+  /// Names the run in the ledger and in databases.
+  var runID = RunID()
   var pipeline: String
   /// Absolute path of the pipeline file.
   var file: String
@@ -107,6 +117,8 @@ struct RunReport: Sendable {
   var message: String?
   /// The clock by which the run began, for `committed_after_start`.
   var startClock = StartClock.own
+  /// How often every sink had stored what it had taken.
+  var commits: Int64 = 0
   var topics: [Topic] = []
   var sinks: [Sink] = []
   var deadLetters: Int64 = 0
@@ -210,6 +222,7 @@ struct RunReport: Sendable {
     }
     return [
       // `isReport` recognizes reports by some of these names.
+      "run_id": .string(self.runID.text),
       "pipeline": .string(self.pipeline),
       "file": .string(self.file),
       "version": .string(Program.version),
@@ -220,6 +233,7 @@ struct RunReport: Sendable {
       "message": text(self.message),
       "progress": .boolean(self.isProgress),
       "start_clock": .string(self.startClock.rawValue),
+      "commits": .integer(self.commits),
       "topics": .array(topics),
       "sinks": .array(sinks),
       "dead_letters": [

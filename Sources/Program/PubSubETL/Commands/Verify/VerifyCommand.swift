@@ -1,4 +1,5 @@
 import ArgumentParser
+import Bytes
 import Clocks
 import JSON
 import Pipeline
@@ -24,7 +25,8 @@ struct VerifyCommand: AsyncParsableCommand {
       run and TEMPORARY on the database. Files are compared if records are read into them; their \
       lines are merged by the documented rule, and sorted in unnamed temporary files in the state \
       directory. Every sink that has a copy is compared; the copy must be complete.
-      --checksums does not log in: it compares every finished file with the manifest.
+      --checksums does not log in: it compares every finished file with the manifest. The verdict is \
+      added to the ledger that 'runs' lists.
       Exit codes: 0 equal; 64 command line, no such sink or object, or --repair without tables; 65 \
       drift, or files that are damaged, missing or in no manifest; 69 service or database \
       unavailable, or no progress; 74 a file cannot be read; 75 try again: the copy is not complete \
@@ -93,6 +95,7 @@ struct VerifyCommand: AsyncParsableCommand {
     request.entities = self.entity
     request.repairs = self.repair
     request.depth = self.full ? .full : self.sample.map { .sample($0) } ?? .records
+    let beganAt = UTCTime.now()
     let report: VerifyReport
     do {
       report = try await VerifyRun(
@@ -102,6 +105,7 @@ struct VerifyCommand: AsyncParsableCommand {
     } catch {
       throw RunFailure(error).reported(hiding: secrets)
     }
+    VerifyRecord(report, beganAt: beganAt, endedAt: UTCTime.now()).store(for: configuration)
     let text =
       self.json
       ? PrintableText(json: report.json, hiding: secrets)
@@ -120,12 +124,14 @@ struct VerifyCommand: AsyncParsableCommand {
 
   private func compareFiles(_ configuration: PipelineConfiguration) throws {
     let secrets = configuration.secrets
+    let beganAt = UTCTime.now()
     let report: ChecksumReport
     do {
       report = try ChecksumReport.read(configuration)
     } catch {
       throw RunFailure(error).reported(hiding: secrets)
     }
+    VerifyRecord(report, beganAt: beganAt, endedAt: UTCTime.now()).store(for: configuration)
     let text =
       self.json
       ? PrintableText(json: report.json, hiding: secrets)

@@ -186,7 +186,7 @@ extension VerifyReport {
     ]
   }
 
-  private var depthName: String {
+  var depthName: String {
     switch self.depth {
     case .full: "values"
     case .sample: "records and a sample of values"

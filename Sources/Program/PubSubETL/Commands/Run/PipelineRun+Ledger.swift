@@ -1,0 +1,36 @@
+internal import DurableFiles
+import Glibc
+import Logging
+
+/// The lines that a run leaves in the ledger. No run fails because of them: only `runs` and `report` read them.
+extension PipelineRun {
+  func noteBeginning() {
+    do throws(FileSystemError) {
+      try self.ledger.append(
+        .began(self.beginning), isDurable: false, hiding: self.configuration.secrets)
+    } catch {
+      // A cause that lasts is reported at the end.
+      self.logger.info("the beginning of the run is not in the ledger of runs: \(error)")
+    }
+  }
+
+  func noteEnd() {
+    do throws(FileSystemError) {
+      try self.ledger.append(
+        .run(RunRecord(self.report, self.beginning)), hiding: self.configuration.secrets)
+    } catch {
+      // What makes an output fail often makes the ledger fail too, and was reported.
+      guard self.report.exitCode != .output else { return }
+      self.logger.warning("the ledger of runs could not be written: \(error)")
+    }
+  }
+
+  private var ledger: RunLedger { RunLedger(paths: self.configuration.statePaths) }
+
+  private var beginning: RunBeginning {
+    RunBeginning(
+      id: self.report.runID, version: Program.version,
+      command: self.purpose.isSnapshot ? .snapshot : .run, processID: getpid(),
+      beganAt: self.report.startedAt)
+  }
+}
