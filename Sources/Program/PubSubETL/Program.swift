@@ -83,7 +83,7 @@ struct Program: AsyncParsableCommand {
     subcommands: [
       RunCommand.self, CheckCommand.self, DoctorCommand.self, InitCommand.self, TopicsCommand.self,
       FieldsCommand.self,
-      PlanCommand.self, StatusCommand.self, RunsCommand.self,
+      PlanCommand.self, StatusCommand.self, RunsCommand.self, ReportCommand.self,
       CheckpointCommand.self, SnapshotCommand.self, RepairCommand.self, VerifyCommand.self,
       RefoldCommand.self, DeadLettersCommand.self, PublishCommand.self, PermissionsCommand.self,
       EvalCommand.self,

@@ -38,6 +38,9 @@ struct PrintableText: Sendable, Equatable {
     )
   }
 
+  /// A page, whose texts have lost secrets and control characters on their way into it.
+  init(page: HTMLPage) { self.init(unchecked: page.source) }
+
   static let empty = PrintableText(unchecked: "")
 
   /// Back to the first column and erase to the end of the line (ECMA-48 EL).

@@ -2,11 +2,35 @@ import Checkpoint
 import Glibc
 
 extension ReportDestination {
+  /// The files that a report may replace.
+  enum Earlier {
+    /// A report of a run.
+    case run
+    /// A page of `report --html`.
+    case page
+
+    fileprivate func has(_ text: [UInt8]) -> Bool {
+      switch self {
+      case .run: RunReport.isReport(text)
+      case .page: text.starts(with: ReportPage.beginning.description.utf8)
+      }
+    }
+
+    fileprivate var words: String {
+      switch self {
+      case .run: "report of a run"
+      case .page: "page of 'report --html'"
+      }
+    }
+  }
+
   /// Checks that the report replaces nothing that the pipeline reads or keeps, and no other file
   /// than an earlier report.
   ///
   /// - Throws: a sentence that names the file.
-  func check(against configuration: PipelineConfiguration) throws(Failure) {
+  func check(
+    against configuration: PipelineConfiguration, mayReplace earlier: Earlier = .run
+  ) throws(Failure) {
     guard case .file(let path) = self else { return }
     let place = Self.place(of: path)
     let name = place.lastName
@@ -21,7 +45,7 @@ extension ReportDestination {
       Self.isInside(place, $0)
     }), Self.isOutput(name) {
       role = "\(directory) holds exported files"
-    } else if let obstacle = Self.obstacle(to: path) {
+    } else if let obstacle = Self.obstacle(to: path, mayReplace: earlier) {
       role = obstacle
     } else {
       return
@@ -34,15 +58,15 @@ extension ReportDestination {
   private static let maxByteCount = 64 << 20
 
   /// Why a file may not be replaced; nil for an earlier report, an empty file and a missing one.
-  private static func obstacle(to path: String) -> String? {
+  private static func obstacle(to path: String, mayReplace earlier: Earlier) -> String? {
     guard access(path, F_OK) == 0 else { return nil }
     do throws(TextFile.ReadError) {
       let text = try TextFile.read(path, limit: Self.maxByteCount)
       // Locks are empty files, and their holders know them by their inodes.
       let isLock = path.lastName.hasPrefix(".") || path.lastName.hasSuffix(".lock")
       if text.isEmpty, !isLock { return nil }
-      if RunReport.isReport(text) { return nil }
-      return "it exists and is not a report of a run"
+      if earlier.has(text) { return nil }
+      return "it exists and is not a \(earlier.words)"
     } catch {
       return "it exists and \(error)"
     }
