@@ -90,6 +90,7 @@ package struct DatabaseProbe {
       "_etl_journal": "SELECT, INSERT", "_etl_resync": "SELECT, INSERT, UPDATE",
       "_etl_tombstone": removes ? changing : "SELECT",
     ]
+    wanted[RunTable.name] = "SELECT, INSERT, DELETE"
     for name in Bookkeeping.readNames { wanted[name] = "SELECT, INSERT, UPDATE" }
     let own = try connection.query(
       """

@@ -25,6 +25,7 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
   package let configuration: PostgresSinkConfiguration
   let catalog: TableCatalog
   let views: ReportingViews
+  private let runs: RunTable
   package let session: PostgresSession
   var connection: PostgresConnection { self.session.connection }
   private let feeder: TableFeeder
@@ -66,6 +67,7 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     self.catalog = TableCatalog(configuration, feeder: self.feeder)
     self.catalog.acceptsMissing = acceptsMissing
     self.views = ReportingViews(schema: configuration.schema, columns: configuration.columns)
+    self.runs = RunTable(pipeline: pipeline, sink: name, self.catalog.bookkeeping)
     self.fedTables = FedTables(pipeline: pipeline, sink: name, configuration)
     self.reads = KnownReads(pipeline: pipeline, sink: name, self.catalog.bookkeeping)
     self.session = try PostgresSession(
@@ -207,13 +209,26 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
   }
 
   /// Ends the lease. After an error, it expires by itself.
-  package func close() {
+  ///
+  /// - Parameter run: is added to `_etl_run`, unless the connection is lost or another run has the lease.
+  /// - Returns: why the run could not be added; nil if it was.
+  @discardableResult
+  package func close(adding run: RunRow? = nil) -> String? {
     self.session.leaveSpare(isLost: true)
-    guard self.connection.isConnected else { return }
+    guard self.connection.isConnected else { return run.map { _ in "the connection is lost" } }
     if self.connection.transactionStatus != .idle { try? self.session.rollBack() }
     self.updateDueViews()
     self.countBookkeeping()
-    try? self.session.checkpoint.release(over: self.connection)
+    defer { try? self.session.checkpoint.release(over: self.connection) }
+    guard let run else { return nil }
+    do {
+      let checkpoint = self.session.checkpoint
+      guard let places = try checkpoint.places() else { return "the run had no lease" }
+      try self.runs.add(run, places: places, over: self.connection)
+      return nil
+    } catch {
+      return "\(error)"
+    }
   }
 
   /// Nothing is left to do: the transaction has done it.

@@ -107,6 +107,13 @@ package struct Bookkeeping: Sendable {
     self.statements(Self.readTables, existing: existing)
   }
 
+  private static let runTable = Table(
+    name: RunTable.name, columns: RunTable.columns,
+    comment: "What each run did, how it ended, and where its rows begin and end in each topic")
+
+  /// The statements that create the table of runs.
+  var runStatements: [String] { self.statements([Self.runTable], existing: []) }
+
   /// The statements that create what is missing.
   func statements(schemaExists: Bool, existing: Set<String>) -> [String] {
     var statements: [String] = []

@@ -51,6 +51,8 @@ package struct PostgresCheckpoint {
   private var fence = 0
   /// Positions that the database has confirmed, JSON text; nil before the lease is taken.
   private var confirmed: String?
+  /// Positions when the lease was taken, JSON text; nil before.
+  private var acquired: String?
   /// The owner whose lease `acquire` took over; nil if no other run held it.
   package private(set) var formerLease: (owner: String, fence: Int)?
 
@@ -146,7 +148,27 @@ package struct PostgresCheckpoint {
       WHERE pipeline = $1 AND sink = $2
       """, [self.pipeline, self.sink, self.owner.text, "\(self.fence)"])
     self.confirmed = topics
+    self.acquired = topics
     return try Self.positions(topics)
+  }
+
+  /// The place of the next event of each topic when the lease was taken and after the last commit, JSON
+  /// text; nil without a lease.
+  ///
+  /// - Throws: `TopicPositionError`.
+  func places() throws -> String? {
+    guard let acquired, let confirmed else { return nil }
+    let begin = try Self.positions(acquired)
+    let members = try Self.positions(confirmed).sorted { $0.key < $1.key }.map { topic, end in
+      JSONMember(
+        topic,
+        [
+          "begin_epoch": .integer(begin[topic]?.epoch ?? 0),
+          "begin_ordinal": .integer(begin[topic]?.nextOrdinal ?? 0),
+          "end_epoch": .integer(end.epoch), "end_ordinal": .integer(end.nextOrdinal),
+        ])
+    }
+    return Self.text(JSONValue(.object(members)))
   }
 
   /// Checks that the schema's tables belong to the login's org, before anything changes.

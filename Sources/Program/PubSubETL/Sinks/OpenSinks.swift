@@ -136,8 +136,13 @@ final class OpenSinks {
   }
 
   /// Called after a run, whatever its result.
-  func close() {
-    for (_, sink) in self.keepers { sink.close() }
+  ///
+  /// - Parameter run: as the ledger has it; nil if it did not get as far as to read.
+  func close(adding run: RunRecord? = nil) {
+    for (settings, sink) in self.keepers {
+      guard let reason = sink.close(adding: run) else { continue }
+      self.context.logger.info("sink '\(settings.name)' does not list this run: \(reason)")
+    }
   }
 }
 
@@ -162,8 +167,11 @@ protocol PositionKeepingSink: Store {
   /// What the checkpoint holds of the sink.
   var checkpointState: SinkState { get }
 
-  /// Called after a run, whatever its result.
-  func close()
+  /// Called after a run, whatever its result. Adds the run to what the sink remembers of runs, if it
+  /// remembers any.
+  ///
+  /// - Returns: why it could not; nil otherwise.
+  func close(adding run: RunRecord?) -> String?
 }
 
 /// A sink that examines its output before a run, without the checkpoint.

@@ -28,7 +28,7 @@ import Testing
         try SinkSuccession($0, sinks: configuration.sinkPlaces, now: run.clock.wallTime)
       }
       let stores = try run.openStores(session, store, document, succession)
-      defer { stores.close() }
+      defer { stores.sinks.close() }
       return try await SnapshotRun.make(
         session, sinks: stores.sinks, files: stores.checkpointed, purpose: purpose,
         follows: false, logger: run.logger, wake: {}, onRetry: { failure, _ in throw failure }

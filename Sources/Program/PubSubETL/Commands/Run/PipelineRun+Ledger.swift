@@ -1,3 +1,4 @@
+internal import Clocks
 internal import DurableFiles
 import Glibc
 import Logging
@@ -23,6 +24,16 @@ extension PipelineRun {
       guard self.report.exitCode != .output else { return }
       self.logger.warning("the ledger of runs could not be written: \(error)")
     }
+  }
+
+  /// The run as the ledger will have it, a moment before its end.
+  var recordBeforeEnd: RunRecord {
+    var report = self.report
+    report.finishedAt = self.clock.wallTime
+    report.retries = self.log.retries
+    report.message = report.message.map { self.configuration.secrets.message($0) }
+    _ = report.fail(on: self.configuration.run.failOn)
+    return RunRecord(report, self.beginning)
   }
 
   private var ledger: RunLedger { RunLedger(paths: self.configuration.statePaths) }

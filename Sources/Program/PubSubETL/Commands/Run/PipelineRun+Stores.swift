@@ -17,7 +17,6 @@ struct RunStores {
 
   var all: [StagedStore] { [StagedStore(self.checkpointed)] + self.databases }
 
-  func close() { self.sinks.close() }
 }
 
 extension PipelineRun {

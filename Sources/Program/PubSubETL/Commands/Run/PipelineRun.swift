@@ -177,12 +177,16 @@ final class PipelineRun {
       let matched = document?.matchedColumns ?? [:]
       try await self.checkColumns(session, earlier: matched)
       let stores = try self.openStores(session, store, document, succession)
-      defer { stores.close() }
-      let result = try await self.export(session, stores)
-      for warning in ColumnCheck.warnings(atEndOf: session.stages, earlier: matched) {
-        self.logger.warning("\(warning)")
+      do {
+        let result = try await self.export(session, stores)
+        for warning in ColumnCheck.warnings(atEndOf: session.stages, earlier: matched) {
+          self.logger.warning("\(warning)")
+        }
+        try result()
+      } catch {
+        self.failed(error)
       }
-      try result()
+      stores.sinks.close(adding: self.recordBeforeEnd)
     }
   }
 

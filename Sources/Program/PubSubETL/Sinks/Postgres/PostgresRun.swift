@@ -88,6 +88,8 @@ extension PostgresSink: PositionKeepingSink {
     }
   }
 
+  func close(adding run: RunRecord?) -> String? { self.close(adding: run.map { RunRow($0) }) }
+
   var checkpointState: SinkState { SinkDatabases.documentState(schema: self.configuration.schema) }
 }
 
@@ -106,5 +108,22 @@ extension PostgresSink: MeasuredSink {
 extension LeaseOwner {
   init(_ owner: RunOwner) {
     self.init(place: owner.place, identity: owner.identity, processID: owner.processID)
+  }
+}
+
+extension RunRow {
+  fileprivate init(_ record: RunRecord) {
+    let counts = record.counts
+    self.init(
+      id: record.beginning.id.text, version: record.beginning.version,
+      command: record.beginning.command.rawValue, beganAt: record.beginning.beganAt,
+      endedAt: record.endedAt, exitCode: record.exitCode, reason: record.reason,
+      message: record.message,
+      counts: [
+        "events": counts.events, "rows": counts.rows, "delivered": counts.delivered,
+        "records_read": counts.recordsRead, "dead_letters": counts.deadLetters,
+        "gaps": counts.gaps, "holes": counts.holes, "retries": record.retryCount,
+        "api_calls": counts.apiCalls,
+      ], lag: record.lag)
   }
 }
