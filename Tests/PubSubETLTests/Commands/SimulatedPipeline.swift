@@ -68,8 +68,8 @@ struct SimulatedPipeline {
     _ configuration: PipelineConfiguration, _ arguments: [String] = [],
     purpose: RunPurpose = .export,
     interruption: Interruption = Interruption(deadline: nil, clock: ProcessClock()),
-    onLine: @escaping @Sendable (String) -> Void = { _ in },
-    onMessage: @escaping @Sendable (String) -> Void = { _ in }
+    onMessage: @escaping @Sendable (String) -> Void = { _ in },
+    onLine: @escaping @Sendable (String) -> Void = { _ in }
   ) throws -> PipelineRun {
     PipelineRun(
       configuration, options: try RunOptions.parse(arguments),
