@@ -68,7 +68,7 @@ struct ConfigurationOverrideTests {
     #expect(configuration.name == "p-x")
     #expect(
       try sample.mistakes(sets: ["source.num_requested=0", "nmae=x"]) == [
-        "pipeline.json (--set): /nmae: unknown key; did you mean 'name'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run, retry, repair, allowance, metrics",
+        "pipeline.json (--set): /nmae: unknown key; did you mean 'name'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run, retry, repair, allowance, metrics, notify",
         "pipeline.json (--set): /source/num_requested: expected an integer from 1 to 100, found 0",
       ])
   }

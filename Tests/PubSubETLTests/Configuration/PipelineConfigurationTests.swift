@@ -130,7 +130,7 @@ struct PipelineConfigurationTests {
       }
       """#)
     let expected = [
-      "4:3: /sorce: unknown key; did you mean 'source'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run, retry, repair, allowance, metrics",
+      "4:3: /sorce: unknown key; did you mean 'source'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run, retry, repair, allowance, metrics, notify",
       "2:14: /version: unknown version 2; known: 1",
       "3:11: /name: expected a name of 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit",
       "6:13: /source/type: unknown source 'kafka'; known: salesforce",

@@ -40,11 +40,11 @@ struct RunReportTests {
       self.report.json.text() == """
         {"run_id":"00000000000000a1","pipeline":"opps","file":"/etc/opps.json","version":"\(Program.version)",\
         "started_at":"2026-02-17T03:46:40.000Z","finished_at":"2026-02-17T04:03:15.000Z",\
-        "exit_code":0,"reason":"caught_up","message":null,"start_clock":"own","commits":4,\
+        "exit_code":0,"reason":"caught_up","message":null,"progress":false,"start_clock":"own","commits":4,\
         "topics":[{"topic":"/data/A","events":2,"rows":3,"rows_left_out":0,"delivered":2,"redelivered":0,"exported":2,"first_replay_id":"0001","last_replay_id":"0002",\
-        "complete_through":"2026-02-17T04:03:10.000Z","caught_up_by":"keepalive","refused":null},\
+        "complete_through":"2026-02-17T04:03:10.000Z","caught_up_by":"keepalive","first_commit_at":null,"newest_commit_at":null,"refused":null},\
         {"topic":"/data/B","events":0,"rows":0,"rows_left_out":0,"delivered":0,"redelivered":0,"exported":0,"first_replay_id":null,\
-        "last_replay_id":null,"complete_through":null,"caught_up_by":null,"refused":null}],"sinks":[{"name":"files",\
+        "last_replay_id":null,"complete_through":null,"caught_up_by":null,"first_commit_at":null,"newest_commit_at":null,"refused":null}],"sinks":[{"name":"files",\
         "type":"files","target":"/out","rows":3,"rows_read":0,"bytes":99,"files":1}],"dead_letters":{"count":0,\
         "directory":null},"gaps":1,"records":{"read":0,"repaired":0,"not_found":0,"unreadable":0,\
         "api_calls":0,"snapshots":[]},"schemas":{"fetched":2,"from_cache":1},\

@@ -17,8 +17,8 @@ struct RunsCommand: AsyncParsableCommand {
       cannot be written; 78 mistakes in the pipeline file.
 
       EXAMPLES:
-        pubsub-etl runs opps.json                    the newest 20
-        pubsub-etl runs opps.json --last 500 --json  for programs
+        pubsub-etl runs opps.json                     the newest 20
+        pubsub-etl runs opps.json --last 500 --json   for programs
       """)
 
   @OptionGroup var options: PipelineOptions

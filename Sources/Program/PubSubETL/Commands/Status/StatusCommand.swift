@@ -24,9 +24,9 @@ struct StatusCommand: AsyncParsableCommand {
       in the file. If there are several problems, the first one shown counts.
 
       EXAMPLES:
-        pubsub-etl status opps.json                for people
-        pubsub-etl status opps.json --watch        the same, again every 5 s
-        pubsub-etl status opps.json --quiet --max-age 1h   for cron: prints problems alone
+        pubsub-etl status opps.json                        for people
+        pubsub-etl status opps.json --watch                again every 5 s
+        pubsub-etl status opps.json --quiet --max-age 1h   for cron
       """)
 
   @OptionGroup var options: PipelineOptions
@@ -68,12 +68,12 @@ struct StatusCommand: AsyncParsableCommand {
     if let other = others.first(where: \.1) {
       throw ValidationError("--watch and \(other.0) cannot be used together")
     }
-    guard StandardStream.output.isTerminal else {
-      throw ValidationError("--watch needs a terminal")
-    }
   }
 
   func run() async throws {
+    guard self.watchInterval == nil || StandardStream.output.isTerminal else {
+      throw ValidationError("--watch needs a terminal")
+    }
     let configuration = try PipelineOptions.orExit {
       try self.options.load { PipelineConfiguration.removeLogin(from: &$0) }
     }
