@@ -92,6 +92,8 @@ def normal(line):
     if line["_kind"] == "snapshot":
         # What was read: listed only where the line lacks a column.
         expect("Ratio" in line or "Ratio" not in line.pop("_changed_fields", ()), "listed but not there:", line)
+        # A snapshot that a kill has met before its first records begins again, with the next number.
+        line["_event_id"] = re.sub(r"^snapshot:\d+:", "snapshot::", line["_event_id"])
     for listed in ("_changed_fields", "_nulled_fields"):
         if listed in line:
             line[listed] = sorted(line[listed])

@@ -18,11 +18,10 @@ import Testing
   }
 
   @Test(
-    "Success, and a limit after something was read, is work",
+    "Success, and the time limit after something was read, is work",
     arguments: [
       (.success, .caughtUp, 0, 0), (.success, .eventsReached, 0, 0),
       (.tryAgain, .maxDuration, 1, 0), (.tryAgain, .maxDuration, 0, 1),
-      (.tryAgain, .allowance, 7, 0),
     ] as [(ExitCode, EndReason, Int64, Int64)])
   func works(code: ExitCode, reason: EndReason, events: Int64, read: Int64) {
     #expect(self.report(code, reason, events: events, read: read).standing == .works)
@@ -33,7 +32,7 @@ import Testing
     arguments: [
       (.usage, .noStart, 0), (.data, .deadLetterLimit, 5), (.unavailable, .unavailable, 5),
       (.output, .sinkIO, 0), (.tryAgain, .maxDuration, 0), (.tryAgain, .quota, 5),
-      (.tryAgain, .noPosition, 0), (.tryAgain, .alreadyRunning, 0), (.tryAgain, .allowance, 0),
+      (.tryAgain, .noPosition, 0), (.tryAgain, .alreadyRunning, 0), (.tryAgain, .allowance, 7),
       (.refused, .login, 0), (.configuration, .stages, 0), (.internal, .internal, 0),
     ] as [(ExitCode, EndReason, Int64)])
   func fails(code: ExitCode, reason: EndReason, events: Int64) {

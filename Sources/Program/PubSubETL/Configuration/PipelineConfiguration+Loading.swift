@@ -123,10 +123,12 @@ extension PipelineConfiguration {
     document = document.replacing("source") { source in
       source.replacing("org") { _ in
         [
+          // What is allowed with these is allowed.
+          "endpoint": "https://localhost",
           "auth": [
-            "type": "token", "instance_url": "https://not-read.invalid",
+            "type": "token", "instance_url": "https://localhost",
             "access_token": "a-login-that-was-not-read",
-          ]
+          ],
         ]
       }
     }

@@ -86,7 +86,8 @@ final class IncidentWatch: Sendable {
       }
     }
     self.lookAtThresholds()
-    self.store()
+    // Of a disk that refuses writes, the run's own error tells.
+    self.store(isTold: report.exitCode == .output)
   }
 
   /// Takes a pipeline file with mistakes into account.
@@ -232,7 +233,8 @@ final class IncidentWatch: Sendable {
     }
   }
 
-  private func store() {
+  /// - Parameter isTold: an error that was shown explains why nothing can be stored.
+  private func store(isTold: Bool = false) {
     let (book, isStored) = self.state.withLock { state in
       if !self.configuration.notify.calls { state.book.forgetEnded() }
       return (state.book, state.book == state.stored)
@@ -242,8 +244,12 @@ final class IncidentWatch: Sendable {
       try self.file.store(book)
       self.state.withLock { $0.stored = book }
     } catch {
-      self.logger.warning(
-        "what is told of incidents could not be stored, so it will be told again: \(error)")
+      self.logger.log(
+        level: isTold ? .info : .warning,
+        """
+        what was said about incidents could not be stored, so the next run says it again; make room, or give the \
+        user of the run the right to write: \(error)
+        """)
     }
   }
 }

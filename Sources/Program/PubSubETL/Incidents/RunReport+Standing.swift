@@ -7,8 +7,8 @@ extension RunReport {
     case unknown
   }
 
-  /// A run that ends before the stream is caught up, and has read something, works: the next one
-  /// continues.
+  /// A run that its time limit ends before the stream is caught up, and that has read something, works: the
+  /// next one continues.
   var standing: Standing {
     let reason = EndReason(rawValue: self.reason)
     switch self.exitCode {
@@ -23,10 +23,9 @@ extension RunReport {
     }
   }
 
-  /// Whether the run was ended by a limit and has come closer to the end of the stream.
+  /// Whether the run was ended by its time limit and has come closer to the end of the stream.
   var isProgress: Bool {
-    guard self.exitCode == .tryAgain,
-      [.maxDuration, .allowance].contains(EndReason(rawValue: self.reason))
+    guard self.exitCode == .tryAgain, EndReason(rawValue: self.reason) == .maxDuration
     else { return false }
     return self.topics.contains { $0.events > 0 } || self.records.read > 0
       || self.records.repaired > 0
