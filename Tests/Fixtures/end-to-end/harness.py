@@ -258,12 +258,8 @@ class Exporter:
         self.errors = errors or path + ".stderr"
 
     def command(self, *words):
-        """The path of the pipeline file stands after the one or two words of the command.
-
-        Whoever reads what runs say needs every error, and not what cron would mail."""
+        """The path of the pipeline file stands after the one or two words of the command."""
         place = 2 if words[0] in ("checkpoint", "dead-letters") else 1
-        if words[0] == "run" and not {"--follow", "--log-level"} & set(words):
-            words = (*words, "--log-level", "warning")
         return [self.program, *words[:place], self.path, *words[place:]]
 
     def spawn(self, *words, **options):

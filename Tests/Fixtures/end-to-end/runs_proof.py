@@ -9,6 +9,8 @@
 - The page of `report` is well formed, loads and runs nothing, and has the sums in its tables. A topic of the pipeline
   has a hostile name, and so has an error that a service sends.
 - With the ledger removed, runs continue.
+- Under cron, an error is printed by the first run that has it, and the run that works again says so. Elsewhere each run
+  prints it.
 
 Prints one JSON line; exits 1 on any difference.
 """
@@ -17,12 +19,20 @@ import html.parser
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import harness
 
 TOPIC = "/data/OpportunityChangeEvent"
 HOSTILE = "</title><script>alert(1)</script>\"'"
 VOID = {"meta"}
+# A process that is called cron and starts another one.
+UNDER_CRON = """
+import ctypes, subprocess, sys
+ctypes.CDLL(None).prctl(15, b"cron", 0, 0, 0)
+sys.exit(subprocess.run(sys.argv[1:]).returncode)
+"""
 
 
 class Page(html.parser.HTMLParser):
@@ -148,6 +158,24 @@ def main():
         run()
         if [line["run_id"] for line in runs()["runs"]] != [reports[-1]["run_id"]]:
             exporter.fail("a new ledger does not begin with the next run")
+
+        def said(*words, codes):
+            command = [sys.executable, "-c", UNDER_CRON, *exporter.command("run", *words)]
+            done = subprocess.run(
+                command, env=simulator.environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            if done.returncode not in codes:
+                exporter.fail(words, "under cron ended with", done.returncode, done.stderr)
+            return done.stderr
+
+        missing = ("--set", "source.org.tls.ca_file=missing.pem")
+        first, second, loud = (said(*missing, *more, codes=(78,)) for more in ((), (), ("--log-level", "warning")))
+        over, quiet = said(codes=(0,)), said(codes=(0,))
+        here = [exporter.call("run", *missing, codes=(78,)).stderr for _ in range(2)]
+        for text in (first, loud, *here):
+            if "missing.pem" not in text:
+                exporter.fail("does not say what is wrong:", text)
+        if second or quiet or over.count("\n") != 1 or "works again after" not in over:
+            exporter.fail("cron would mail", [second, over, quiet])
         print(json.dumps({"runs": len(reports), "events": events}))
 
 

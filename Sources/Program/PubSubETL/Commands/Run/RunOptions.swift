@@ -1,5 +1,4 @@
 import ArgumentParser
-internal import Glibc
 import JSON
 import Logging
 
@@ -174,12 +173,8 @@ struct RunOptions: ParsableArguments {
     self.log.logLevel ?? (self.limits.follow ? .info : .warning)
   }
 
-  /// Whether what is printed is probably mailed, as by cron: standard error is neither a terminal nor a
-  /// journal, nobody has asked for a log, and this is not the only process of a container.
-  var isMailed: Bool {
-    self.log.logLevel == nil && self.log.effectiveFormat != .journald
-      && !StandardStream.error.isTerminal && getpid() != 1
-  }
+  /// Whether cron mails what is printed: it has started this run, and nobody has asked for a log.
+  var isMailed: Bool { self.log.logLevel == nil && CronAncestor.isThere }
 }
 
 extension FilePath {
