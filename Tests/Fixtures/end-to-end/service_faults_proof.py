@@ -232,7 +232,8 @@ class Proof:
         run = Run(self, "duration", run__quiet="1h")
         self.fault(action="stall", after_events=60, times=ALWAYS)
         run.run(75, "max_duration", "time limit", options=["--max-duration", "1s"])
-        run.check_status(75)
+        # It has made progress.
+        run.check_status(0)
         run.check_state(60, EVENTS)
         self.simulator.forget_faults()
         run.complete_impatiently()

@@ -180,9 +180,9 @@ final class IncidentWatch: Sendable {
     let now = self.clock.wallTime
     guard let incident = self.state.withLock({ $0.book.sawOver(kind, at: now) }) else { return }
     let lasted = ProgressLine.age(milliseconds: incident.duration(at: now))
-    // Whoever saw the beginning sees the end.
     var logger = self.logger
-    logger.logLevel = min(.notice, logger.logLevel)
+    // Whoever got a mail about the beginning gets one about the end.
+    if self.isMailed { logger.logLevel = min(.notice, logger.logLevel) }
     logger.notice("the pipeline \(kind.ending) after \(lasted)")
   }
 
