@@ -152,9 +152,10 @@ struct ReportPage {
       "Outputs of the recorded runs", columns: ["Sink", "Type", "Place"],
       numbers: ["Rows", "Records read", "Files", "Size"],
       rows: self.figures.sinks.map { sink in
-        [
+        let hasFiles = sink.type == "files"
+        return [
           sink.name, sink.type, sink.target, Self.count(sink.rows), Self.count(sink.rowsRead),
-          Self.count(sink.files), ProgressLine.size(sink.bytes),
+          hasFiles ? Self.count(sink.files) : "", hasFiles ? ProgressLine.size(sink.bytes) : "",
         ]
       }, to: &page)
   }
