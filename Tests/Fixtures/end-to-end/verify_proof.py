@@ -316,9 +316,8 @@ class Proof(CopyProof):
         tables, report = self.verify("--full", code=65)
         if self.arguments.visibility_wait >= 1:
             remarks = self.said()
-            for turn in ("(1 of 2)", "(2 of 2)"):
-                if "some records of Account differ; reading them again in " not in remarks or turn not in remarks:
-                    sys.exit("no word of the wait %s: %s" % (turn, remarks))
+            if remarks.count("differ; reading them again in ") != 1 or " of Account, " not in remarks:
+                sys.exit("all objects wait together, once, and it is said: %s" % remarks)
         total = 0
         for name, wanted in planted.items():
             table = tables[name]

@@ -49,13 +49,13 @@ import Testing
       sessions: Sessions(url: "http://127.0.0.1:\(peer.port)/\(name)"))
     let object = ReadObject(
       entity: "Account", topic: "/data/AccountChangeEvent", layout: Self.layout)
-    var verification = ObjectVerification(
+    let verification = ObjectVerification(
       object, .full, listed: { _ in true }, stages: StageChain([]), StageChain([]),
       NoVerification(),
-      client: client, reserve: 0, visibilityWait: .zero, retry: RetrySchedule(),
+      client: client, reserve: 0, retry: RetrySchedule(),
       patience: OrgPatience(limit: .seconds(1)) { .now }, remark: { _ in })
     await #expect {
-      _ = try await verification.run()
+      try await verification.readFirst()
     } throws: {
       ($0 as? RunFailure)?.reason == .noProgress
     }

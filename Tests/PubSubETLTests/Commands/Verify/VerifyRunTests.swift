@@ -1,3 +1,5 @@
+import Clocks
+import EventLoop
 import OrgTestSupport
 import Pipeline
 import PubSubSimulator
@@ -57,6 +59,68 @@ import Testing
       RunFailure($0).reason != .noProgress
     }
     await pipeline.org.stop()
+  }
+
+  @Test("What differs is read again after one wait, which a remark explains")
+  func differing() async throws {
+    let (pipeline, configuration) = try await self.pipeline()
+    let run = try pipeline.makeRun(configuration)
+    await run.execute()
+    #expect(run.report.reason == "caught_up", "\(run.report.message ?? "")")
+    // A filter that was added later makes every record differ.
+    let filtered = try pipeline.load(sets: [
+      "source.snapshot.mode=initial", "source.snapshot.visibility_wait=1s",
+      #"stages=[{"type":"filter","where":"Name == 'nobody has this name'"}]"#,
+    ])
+    let remarks = Lock<[String]>([])
+    let report = try await VerifyRun(
+      configuration: filtered, request: .init(),
+      remark: { remark in remarks.withLock { $0.append(remark) } }
+    ).run()
+    #expect(report.verdict == .drift, "\(report.text)")
+    #expect(report.entries.map(\.findings.outside) == [Self.count])
+    let said = remarks.withLock { $0 }
+    #expect(said.count == 1)
+    #expect(
+      said.first?.hasPrefix("\(Self.count) records of Opportunity differ; reading them again in ")
+        == true, "\(said)")
+    #expect(
+      said.first?.hasSuffix(
+        "because changes of the last 1 s may not be visible to every reader yet") == true)
+    await pipeline.org.stop()
+  }
+
+  /// Lets steps go on in twos.
+  private actor Pairs {
+    private var waiting: CheckedContinuation<Void, Never>?
+    private(set) var active = 0
+    private(set) var maxActive = 0
+
+    func begin() async {
+      self.active += 1
+      self.maxActive = max(self.maxActive, self.active)
+      if let other = self.waiting {
+        self.waiting = nil
+        return other.resume()
+      }
+      await withCheckedContinuation { self.waiting = $0 }
+    }
+
+    func end() { self.active -= 1 }
+  }
+
+  @Test("Steps run side by side up to the limit, and their results have the order of the inputs")
+  func sideBySide() async throws {
+    let pairs = Pairs()
+    let sideBySide = SideBySide(
+      limit: 2, visibilityWait: .zero, clock: ProcessClock(), remark: { _ in })
+    let outputs = try await sideBySide.each(Array(0..<6)) { input in
+      await pairs.begin()
+      await pairs.end()
+      return input * 2
+    }
+    #expect(outputs == [0, 2, 4, 6, 8, 10])
+    #expect(await pairs.maxActive == 2)
   }
 
   @Test("A command without a copy to compare is refused before the login")

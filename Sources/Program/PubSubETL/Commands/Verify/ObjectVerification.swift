@@ -7,10 +7,12 @@ import SalesforceREST
 /// Reads an object's records from the org and has a sink's copy compared with them.
 ///
 /// First all records, with their values or with the time of their last change alone; then, if asked
-/// for, the values of a sample; then what differed, twice: before each reading it waits until every
-/// reader sees what was committed before. Only a difference in all readings is drift, so a change
-/// in transit does not count.
-struct ObjectVerification {
+/// for, the values of a sample; then what differed, at once, by ID and with all values. What still
+/// differs is read again after every reader sees what was committed before. Only a difference in all
+/// readings is drift, so a change in transit does not count.
+final class ObjectVerification: @unchecked Sendable {
+  // Used by one task at a time: a step ends before the next one begins.
+
   enum Depth: Equatable {
     /// Which records there are, and when they were last changed.
     case records
@@ -27,8 +29,13 @@ struct ObjectVerification {
   /// The sink's stages, which records pass as events do.
   let own: StageChain
   let verification: any CopyVerification
-  let visibilityWait: Duration
-  private let reader: SnapshotReader
+  /// The records that the org returned.
+  private(set) var recordCount = 0
+  /// When the records were read that are compared first; nil before that.
+  private(set) var firstReadAt: ContinuousClock.Instant?
+  /// A reader ends with the step that it was made for.
+  private let makeReader: () -> SnapshotReader
+  private var reader: SnapshotReader
   private let clock: ProcessClock
   private let wakes: AsyncStream<Void>
   private let wake: AsyncStream<Void>.Continuation
@@ -38,14 +45,18 @@ struct ObjectVerification {
   private let remark: (String) -> Void
 
   /// Readings of what differs.
-  private static let rounds = 2
-  /// A shorter wait between readings needs no remark.
-  private static let remarkedWait = Duration.seconds(1)
+  private enum Round: Int {
+    case atOnce = 1
+    case afterWait
+  }
+
   /// Indexes in `reader.objects`.
   private static let (values, listing) = (0, 1)
 
   /// How often to look how long the org has not answered.
   private static let tick = Duration.seconds(1)
+  /// A tick that took this long was kept from running.
+  private static let lateTick = Duration.seconds(5)
 
   /// - Parameters:
   ///   - listed: whether to read a column when values are not compared.
@@ -53,18 +64,15 @@ struct ObjectVerification {
   init(
     _ object: ReadObject, _ depth: Depth, listed: @escaping @Sendable (Column) -> Bool,
     stages: StageChain, _ own: StageChain, _ verification: any CopyVerification, client: RESTClient,
-    reserve: Int,
-    visibilityWait: Duration, retry: RetrySchedule, patience: OrgPatience,
+    reserve: Int, retry: RetrySchedule, patience: OrgPatience,
     remark: @escaping (String) -> Void
   ) {
     self.layout = object.layout
-    self.clock = client.clock
     self.entity = object.entity
     self.depth = depth
     self.stages = stages
     self.own = own
     self.verification = verification
-    self.visibilityWait = visibilityWait
     self.patience = patience
     self.remark = remark
     var listing = object
@@ -78,14 +86,35 @@ struct ObjectVerification {
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
     self.wakes = wakes
     self.wake = continuation
-    self.reader = SnapshotReader([object, listing], client: client, options: options) {
-      continuation.yield()
+    self.clock = client.clock
+    self.makeReader = { [listing, options] in
+      SnapshotReader([object, listing], client: client, options: options) { continuation.yield() }
+    }
+    self.reader = self.makeReader()
+  }
+
+  /// Reads all records and the sample, and what differs once more.
+  ///
+  /// - Throws: what the org or the sink refuses.
+  func readFirst() async throws {
+    try await self.reading {
+      self.recordCount = try await self.readAll()
+      if case .sample(let count) = self.depth { try await self.readSample(count) }
+      self.firstReadAt = self.clock.now
+      try await self.readCandidates(.atOnce)
     }
   }
 
-  /// - Returns: the number of records that the org returned.
+  /// Reads again what still differs; later than `firstReadAt` by the visibility wait.
+  ///
   /// - Throws: what the org or the sink refuses.
-  mutating func run() async throws -> Int {
+  func readAgain() async throws {
+    try await self.reading { try await self.readCandidates(.afterWait) }
+  }
+
+  /// Runs a step with a reader.
+  private func reading(_ body: () async throws -> Void) async throws {
+    self.reader = self.makeReader()
     let reads = Task(operation: self.reader.background)
     let ticks = Task { [wake, clock] in
       while !Task.isCancelled {
@@ -95,12 +124,9 @@ struct ObjectVerification {
     }
     defer { ticks.cancel() }
     do {
-      let count = try await self.readAll()
-      if case .sample(let count) = self.depth { try await self.readSample(count) }
-      for round in 1...Self.rounds { try await self.readCandidates(round) }
+      try await body()
       reads.cancel()
       await reads.value
-      return count
     } catch {
       reads.cancel()
       await reads.value
@@ -110,7 +136,7 @@ struct ObjectVerification {
 
   // MARK: Readings
 
-  private mutating func readAll() async throws -> Int {
+  private func readAll() async throws -> Int {
     let index = self.depth == .full ? Self.values : Self.listing
     self.patience.begin("the records of \(self.entity)")
     self.reader.begin(object: index, ReadPass(entity: self.entity, number: 1))
@@ -148,7 +174,7 @@ struct ObjectVerification {
     }
   }
 
-  private mutating func readSample(_ count: Int) async throws {
+  private func readSample(_ count: Int) async throws {
     var rest = try self.verification.sample(count)[...]
     while !rest.isEmpty {
       let ids = Array(rest.prefix(RESTClient.maxRetrievedRecords))
@@ -158,27 +184,20 @@ struct ObjectVerification {
     }
   }
 
-  private mutating func readCandidates(_ round: Int) async throws {
+  private func readCandidates(_ round: Round) async throws {
     var last = ""
     while true {
       let ids = try self.verification.candidates(
-        inRound: round, after: last, limit: RESTClient.maxRetrievedRecords)
+        inRound: round.rawValue, after: last, limit: RESTClient.maxRetrievedRecords)
       guard let end = ids.last else { return }
-      if last.isEmpty {
-        if self.visibilityWait >= Self.remarkedWait {
-          self.remark(
-            "some records of \(self.entity) differ; reading them again in "
-              + "\(Phrase.duration(self.visibilityWait)), because changes may be in flight "
-              + "(\(round) of \(Self.rounds))")
-        }
-        try await self.clock.sleep(for: self.visibilityWait)
+      if last.isEmpty, round == .afterWait {
         try (self.verification as? any StaleVerification)?.lookAgain()
       }
       last = end
       let read = try await self.read(ids)
       try self.verification.take(
         read.batch, omitted: read.omitted,
-        of: .again(asked: ids, missing: read.missing, round: round))
+        of: .again(asked: ids, missing: read.missing, round: round.rawValue))
     }
   }
 
@@ -189,7 +208,7 @@ struct ObjectVerification {
     var omitted: [OmittedRecord]
   }
 
-  private mutating func read(_ ids: [String]) async throws -> Answer {
+  private func read(_ ids: [String]) async throws -> Answer {
     self.patience.begin("\(Phrase.count(ids.count, "record")) of \(self.entity)")
     self.reader.read(object: Self.values, ids: ids, store: 0)
     var omitted: [OmittedRecord] = []
@@ -216,13 +235,16 @@ struct ObjectVerification {
   }
 
   /// The reader's next signal; throws what ends a reading.
-  private mutating func next() async throws -> ReadSignal {
+  private func next() async throws -> ReadSignal {
     var wakes = self.wakes.makeAsyncIterator()
     while true {
       guard let signal = self.reader.next() else {
         if let words = try self.patience.look(at: self.clock.now) { self.remark(words) }
+        let begunAt = self.clock.now
         _ = await wakes.next()
         try Task.checkCancellation()
+        // Comparisons of other parts can keep this process from reading answers.
+        if self.clock.now - begunAt > Self.lateTick { self.patience.progressed() }
         continue
       }
       switch signal {

@@ -12,9 +12,10 @@ struct VerifyCommand: AsyncParsableCommand {
     discussion: """
       Compares the set of records, and when each was last changed (LastModifiedDate, or \
       SystemModstamp if the copy lacks that); --sample N also compares the values of N records, \
-      --full all values. Only values show a change without a new date. Records that differ are read \
-      again, twice, a minute after the previous reading; only what still differs is drift. So it \
-      takes up to two minutes for each object of each sink in which something differs. \
+      --full all values. Only values show a change without a new date. Objects are compared \
+      side by side (source.snapshot.concurrency). Records that differ are read again at once, and \
+      a last time after source.snapshot.visibility_wait (a minute); only what still differs is \
+      drift. Up to ten objects share this wait, and standard error gives the reason for it. \
       Every record of the org is counted once: as equal, different or missing; as too recent to \
       compare; as marked as stale or partial in the copy; or as left out or refused by a stage, \
       with the reason. A record that a filter or route leaves out now, but whose row is still in \

@@ -7,7 +7,7 @@ import SalesforceAuth
 import SalesforceREST
 
 /// Compares the copies of a pipeline with its org, object by object, and writes nothing.
-struct VerifyRun {
+struct VerifyRun: Sendable {
   struct Request {
     /// API names; empty: all objects that the pipeline copies.
     var entities: [String] = []
@@ -21,7 +21,7 @@ struct VerifyRun {
   let configuration: PipelineConfiguration
   let request: Request
   /// Takes a line for standard error.
-  let remark: (String) -> Void
+  let remark: @Sendable (String) -> Void
 
   /// What is compared is as old as ten times the time after which every reader sees a commit, ten minutes
   /// as a rule (RESTAndBulk.md#records-and-events).
@@ -61,7 +61,7 @@ struct VerifyRun {
         try self.check(states[sink.name]?.objects[entity], of: entity, sink)
       }
     }
-    var report = VerifyReport(pipeline: self.configuration.name, depth: self.request.depth)
+    var parts: [ComparedPart] = []
     for (entity, topic) in objects {
       guard let layout = layouts[entity], let description = described[entity] else {
         throw RunFailure(
@@ -78,9 +78,19 @@ struct VerifyRun {
         entry.hasSettledTime = settled.isOfOrg
         entry.blind = BlindFields(layout, description)
         entry.unread = SnapshotPlan(layout, description).unread
-        try await self.verify(object, sink, stages, client, &entry)
-        report.entries.append(entry)
+        parts.append(ComparedPart(object: object, sink: sink, entry: entry))
       }
+    }
+    var report = VerifyReport(pipeline: self.configuration.name, depth: self.request.depth)
+    let (org, classification) = (session.org, session.inquiry?.known)
+    let comparison = SideBySide(
+      limit: self.configuration.source.snapshot.concurrency,
+      visibilityWait: self.configuration.source.snapshot.visibilityWait, clock: client.clock,
+      remark: self.remark)
+    report.entries = try await comparison.compare(parts) { part in
+      // Stages remember rows, so each part has its own.
+      try self.comparison(
+        of: part, RunStages(self.configuration, org: org, classification: classification), client)
     }
     guard !report.entries.isEmpty else {
       throw RunFailure(
@@ -108,16 +118,16 @@ struct VerifyRun {
     return layouts
   }
 
-  private func verify(
-    _ object: ReadObject, _ sink: any VerifyingSink, _ stages: RunStages, _ client: RESTClient,
-    _ entry: inout VerifyReport.Entry
-  ) async throws {
+  private func comparison(
+    of part: ComparedPart, _ stages: RunStages, _ client: RESTClient
+  ) throws -> PartComparison {
+    let sink = part.sink
+    var (object, entry) = (part.object, part.entry)
     let own = stages.chain(of: sink)
     // Calculated fields change without events, so a difference in them is not drift.
     let calculated = Set(entry.blind.calculated)
     let scope = try VerifyScope(
       object.layout, unread: Set(entry.unread.map(\.name)), through: stages.pipeline, own)
-    var object = object
     let isDeciding = scope.isDeciding
     object.reads = { !calculated.contains($0.name) || isDeciding($0) }
     entry.comparesStamps = self.request.depth != .full && !scope.hasChangeField
@@ -128,22 +138,20 @@ struct VerifyRun {
         comparesStamps: entry.comparesStamps),
       self.configuration)
     let retry = self.configuration.retry.schedule(follows: false)
-    var comparison = ObjectVerification(
+    let records = ObjectVerification(
       object, self.request.depth, listed: scope.isListed, stages: stages.pipeline, own,
       verification,
-      client: client, reserve: self.configuration.repair.reserve,
-      visibilityWait: self.configuration.source.snapshot.visibilityWait, retry: retry,
+      client: client, reserve: self.configuration.repair.reserve, retry: retry,
       patience: OrgPatience(limit: retry.giveUpAfter.map { max($0, OrgPatience.minLimit) }) {
         client.clock.now
       }, remark: self.remark)
-    let count = try await comparison.run()
-    entry.findings = try verification.findings(idLimit: self.request.idLimit)
-    // A record that was lost on the way is not equal.
-    entry.findings.total += count - entry.findings.received
-    entry.findings.takeBack(undecidable: scope.undecidable)
-    guard self.request.repairs, entry.findings.verdict == .drift else { return }
-    if let obstacle = sink.repairObstacle { return self.remark(obstacle) }
-    try (verification as? any RepairingVerification)?.noteForRepair()
+    return PartComparison(
+      records, entry, undecidable: scope.undecidable, idLimit: self.request.idLimit
+    ) { findings in
+      guard self.request.repairs, findings.verdict == .drift else { return }
+      if let obstacle = sink.repairObstacle { return self.remark(obstacle) }
+      try (verification as? any RepairingVerification)?.noteForRepair()
+    }
   }
 
   private var marginMilliseconds: Int64 {
