@@ -23,7 +23,9 @@ extension SegmentStore {
   var keepsFiles: Bool { self.rotation.minByteCount > 0 && self.kind == .records }
 
   /// An empty file that shows, as long as no file is finished, that a checkpoint exists.
-  var keptMark: String { self.absolute("\(self.lockName).kept") }
+  var keptMark: String { self.absolute(Self.keptMark(of: self.lockName)) }
+
+  static func keptMark(of lockName: String) -> String { "\(lockName).kept" }
 
   /// Call this when a checkpoint with open files is durable.
   func markKept() throws(FileSinkError) {
@@ -163,5 +165,21 @@ extension JSONValue {
     guard let members = self.members else { return self }
     return JSONValue(
       .object(members.map { JSONMember($0.name, values[$0.name] ?? $0.value) }))
+  }
+}
+
+extension FileSink {
+  /// Whether runs of a pipeline have left files open, which only its checkpoint knows.
+  ///
+  /// - Parameter directory: absolute.
+  package static func hasOpenFiles(
+    in directory: String, pipeline: String
+  ) throws(FileSinkError) -> Bool {
+    let mark = SegmentStore.keptMark(of: SegmentStore.lockName(.records, pipeline: pipeline))
+    do throws(FileSystemError) {
+      return try SystemFileSystem().size(of: "\(directory)/\(mark)") != nil
+    } catch {
+      throw FileSinkError(error)
+    }
   }
 }

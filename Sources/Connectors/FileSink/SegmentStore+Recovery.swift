@@ -160,8 +160,10 @@ extension SegmentStore {
     }
   }
 
-  var lockName: String {
-    ".\(SegmentName.pipelinePart(self.identity.pipeline))\(self.kind.suffix).lock"
+  var lockName: String { Self.lockName(self.kind, pipeline: self.identity.pipeline) }
+
+  static func lockName(_ kind: SegmentKind, pipeline: String) -> String {
+    ".\(SegmentName.pipelinePart(pipeline))\(kind.suffix).lock"
   }
 
   /// Two sinks of one pipeline, or two runs of it with different state directories, would remove

@@ -47,11 +47,13 @@ struct SimulatedPipeline {
     self.sample = try SamplePipeline()
   }
 
+  /// - Parameter changing: changes the text of the pipeline file.
   func load(
-    start: String? = "earliest", sets: [String] = [], environment: [String: String] = [:]
+    start: String? = "earliest", sets: [String] = [], environment: [String: String] = [:],
+    changing: (String) -> String = { $0 }
   ) throws -> PipelineConfiguration {
     var configuration = try self.sample.load(
-      Self.text, sets: sets + (start.map { ["source.start=\($0)"] } ?? []),
+      changing(Self.text), sets: sets + (start.map { ["source.start=\($0)"] } ?? []),
       environment: self.org.environment.merging(environment) { $1 })
     // Less than a pipeline file may have.
     configuration.run.quiet = .milliseconds(100)

@@ -44,6 +44,29 @@ struct LocalCheckTests {
     }
   }
 
+  @Test(
+    "A lock or identity that is not a file is reported, with the remedy",
+    arguments: ["lock", "identity"], ["directory", "pipe", "link"])
+  func notAFile(name: String, kind: String) throws {
+    let (sample, configuration) = try self.sample()
+    let paths = configuration.statePaths
+    let path = name == "lock" ? paths.lock : paths.identity
+    #expect(mkdir(paths.directory, 0o700) == 0)
+    switch kind {
+    case "directory": #expect(mkdir(path, 0o700) == 0)
+    case "pipe": #expect(mkfifo(path, 0o600) == 0)
+    default: #expect(symlink("/dev/null", path) == 0)
+    }
+    let failures = LocalCheck.failures(configuration)
+    let warnings = LocalCheck.warnings(configuration)
+    // Runs follow a link to an identity, so it is no failure.
+    let isTolerated = name == "identity" && kind == "link"
+    #expect(failures.map(\.exitCode) == (isTolerated ? [] : [.output]), "\(failures)")
+    #expect(warnings.count == (isTolerated ? 1 : 0), "\(warnings)")
+    #expect((failures.map(\.message) + warnings).allSatisfy { $0.contains("remove it") })
+    withExtendedLifetime(sample) {}
+  }
+
   @Test("A directory that cannot be created is reported", arguments: ["out", "state"])
   func fileInTheWay(name: String) throws {
     let (sample, configuration) = try self.sample {

@@ -19,6 +19,10 @@ import Testing
     doctor.findings.filter { $0.area == area }.map(\.state)
   }
 
+  private static func message(_ doctor: Doctor, of area: String) -> String {
+    doctor.findings.first { $0.area == area }?.message ?? ""
+  }
+
   @Test("A pipeline that can run has no failure, and nothing is delivered, locked or left behind")
   func healthy() async throws {
     let pipeline = try await SimulatedPipeline(events: 5, existing: 5)
@@ -51,10 +55,15 @@ import Testing
     await pipeline.org.stop()
   }
 
-  @Test("Output without its checkpoint is a failure, as it is for a run")
-  func lostState() async throws {
+  @Test(
+    "Output without its checkpoint is a failure, as it is for a run",
+    arguments: [#"{}"#, #"{"min_bytes":"8MiB"}"#])
+  func lostState(rotate: String) async throws {
     let pipeline = try await SimulatedPipeline(events: 10, existing: 5)
-    let configuration = try pipeline.load(sets: [#"run.until={"events":10}"#])
+    let configuration = try pipeline.load(sets: [
+      #"run.until={"events":10}"#,
+      #"sinks=[{"type":"files","directory":"out","rotate":\#(rotate)}]"#,
+    ])
     let run = try pipeline.makeRun(configuration)
     await run.execute()
     #expect(run.report.exitCode == .success)
@@ -101,7 +110,81 @@ import Testing
       try pipeline.load(environment: ["PUBSUB_ENDPOINT": "http://127.0.0.1:1"]))
     #expect(Self.states(doctor, of: "login") == [.ok])
     #expect(Self.states(doctor, of: "service") == [.failed])
+    #expect(Self.message(doctor, of: "service").contains("check source.org.endpoint"))
     #expect(doctor.exitCode == .unavailable)
+    await pipeline.org.stop()
+  }
+
+  @Test("A login server and a database that do not answer are failures with remedies")
+  func silence() async throws {
+    let pipeline = try await SimulatedPipeline(existing: 5)
+    let doctor = await Self.examine(
+      try pipeline.load(environment: [
+        "SF_LOGIN_URL": "http://127.0.0.1:1", "DATABASE_URL": "postgresql://etl@127.0.0.1:1/x",
+      ]) {
+        $0.replacing(
+          #"{ "type": "files", "directory": "out" }"#,
+          with: #"{ "type": "postgres", "name": "wh", "url": "${DATABASE_URL}" }"#)
+      })
+    #expect(Self.states(doctor, of: "login") == [.failed])
+    #expect(Self.message(doctor, of: "login").contains("check login_url"))
+    #expect(Self.states(doctor, of: "sink") == [.failed])
+    #expect(Self.message(doctor, of: "sink").contains("start the database"))
+    #expect(doctor.exitCode == .unavailable)
+    await pipeline.org.stop()
+  }
+
+  private static func tokenLogin(_ text: String) -> String {
+    text.replacing(
+      #"{ "type": "client_credentials", "login_url": "${SF_LOGIN_URL}","#,
+      with: #"{ "type": "token", "access_token": "${SF_ACCESS_TOKEN}","#
+    ).replacing(
+      #""client_id": "${SF_CLIENT_ID}", "client_secret": "${SF_CLIENT_SECRET}" }"#,
+      with: #""instance_url": "${SF_INSTANCE_URL}" }"#)
+  }
+
+  @Test("A login with a token is as good as the token", arguments: [true, false])
+  func token(works: Bool) async throws {
+    let pipeline = try await SimulatedPipeline(existing: 5)
+    let token = try #require(pipeline.org.environment["SF_ACCESS_TOKEN"])
+    let doctor = await Self.examine(
+      try pipeline.load(
+        environment: ["SF_ACCESS_TOKEN": works ? token : token + "x"], changing: Self.tokenLogin))
+    #expect(Self.states(doctor, of: "login") == [works ? .ok : .failed])
+    #expect(Self.message(doctor, of: "login").contains("replace it") == !works)
+    #expect(Self.states(doctor, of: "topic") == (works ? [.ok] : []))
+    #expect(doctor.exitCode == (works ? nil : .refused))
+    await pipeline.org.stop()
+  }
+
+  @Test("A token that no service was asked about is not called a login that works")
+  func untriedToken() async throws {
+    let pipeline = try await SimulatedPipeline(existing: 5)
+    let doctor = await Self.examine(
+      try pipeline.load(
+        environment: ["PUBSUB_ENDPOINT": "http://127.0.0.1:1"], changing: Self.tokenLogin))
+    #expect(Self.states(doctor, of: "login") == [.skipped])
+    #expect(Self.states(doctor, of: "service") == [.failed])
+    await pipeline.org.stop()
+  }
+
+  @Test("A checkpoint that is older than the files is a failure, as it is for a run")
+  func olderCheckpoint() async throws {
+    let pipeline = try await SimulatedPipeline(events: 10, existing: 5)
+    let configuration = try pipeline.load()
+    func run(_ arguments: [String]) async throws {
+      let run = try pipeline.makeRun(configuration, arguments)
+      await run.execute()
+      #expect(run.report.exitCode == .success, "\(run.report.message ?? "")")
+    }
+    try await run(["--max-events", "4"])
+    let old = try TextFile.read(configuration.statePaths.checkpoint)
+    try await run([])
+    #expect(await Self.examine(configuration).exitCode == nil)
+    try Data(old).write(to: URL(fileURLWithPath: configuration.statePaths.checkpoint))
+    let doctor = await Self.examine(configuration)
+    #expect(doctor.exitCode == .data)
+    #expect(Self.message(doctor, of: "status").contains("put back the newest checkpoint"))
     await pipeline.org.stop()
   }
 

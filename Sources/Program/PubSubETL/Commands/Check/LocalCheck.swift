@@ -18,6 +18,7 @@ enum LocalCheck {
     {
       failures.append(failure)
     }
+    failures += Self.stateFileFailures(configuration.statePaths)
     failures += configuration.sinks.flatMap { ($0 as? any LocalSink)?.localFailures() ?? [] }
     // What cannot be used cannot be read either, and one reason is enough.
     if Self.obstacle(to: configuration.checkpoint.directory) != nil { return failures }
@@ -40,6 +41,31 @@ enum LocalCheck {
     }
   }
 
+  /// Files that every run opens, if they are something else than files.
+  private static func stateFileFailures(_ paths: StatePaths) -> [RunFailure] {
+    [paths.lock, paths.identity].compactMap { path in
+      // Runs follow a link to an identity.
+      guard let type = Self.fileType(of: path), type != S_IFREG,
+        path != paths.identity || type != S_IFLNK
+      else { return nil }
+      let kind =
+        switch type {
+        case S_IFDIR: "a directory"
+        case S_IFLNK: "a symbolic link"
+        case S_IFIFO: "a named pipe"
+        default: "a special file"
+        }
+      return RunFailure(
+        .checkpointIO, "\(path) is \(kind), not a file; remove it, and the next run makes the file")
+    }
+  }
+
+  /// As in `st_mode`, of a link itself; nil if nothing is there.
+  private static func fileType(of path: String) -> mode_t? {
+    var status = stat()
+    return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
+  }
+
   /// Topics of which the checkpoint has a position; none if it cannot be read.
   static func storedTopics(_ configuration: PipelineConfiguration) -> Set<String> {
     let document = try? FileCheckpointStore.peek(configuration.statePaths)
@@ -53,6 +79,12 @@ enum LocalCheck {
     let directory = configuration.deadLetter.directory
     if let reason = Self.obstacle(to: directory) {
       warnings.append("attention: dead letters could not be stored in \(directory): \(reason)")
+    }
+    let identity = configuration.statePaths.identity
+    if Self.fileType(of: identity) == S_IFLNK {
+      warnings.append(
+        "attention: \(identity) is a symbolic link, and two state directories must not have one "
+          + "identity; remove it, and the next run makes a file")
     }
     if let file = configuration.metrics.textfile, let reason = Self.obstacle(toFile: file) {
       warnings.append("attention: the metrics could not be written to \(file): \(reason)")

@@ -1,5 +1,6 @@
 internal import Checkpoint
 import Clocks
+import GRPCCore
 import HTTPClient
 import Pipeline
 import PubSubAPI
@@ -16,6 +17,7 @@ final class Doctor {
   private let configuration: PipelineConfiguration
   private let onFinding: (Finding) -> Void
   private(set) var findings: [Finding] = []
+  private var isLoginNoted = false
 
   /// - Parameter onFinding: receives each finding as it is made.
   init(_ configuration: PipelineConfiguration, onFinding: @escaping (Finding) -> Void = { _ in }) {
@@ -82,9 +84,13 @@ final class Doctor {
         Finding(
           .attention, "lock",
           "\(process) runs this pipeline now; another run would end with 75 or wait, "
-            + "as run.if_running says"))
+            + "as run.if_running says; wait for it, or stop it"))
     case false: self.note(Finding(.ok, "lock", "no run of this pipeline is in progress here"))
-    case nil: self.note(Finding(.skipped, "lock", "the system does not show who holds it"))
+    case nil:
+      self.note(
+        Finding(
+          .skipped, "lock",
+          "the system does not show who holds it; mount /proc to see whether a run is in progress"))
     }
   }
 
@@ -124,18 +130,15 @@ final class Doctor {
     let configuration = self.configuration
     do {
       try await Session.open(configuration, clock: clock) { session in
-        self.note(
-          Finding(.ok, "login", "org \(session.org) at \(session.token.instanceURL)"))
+        let serviceClock = await session.connection.credentials.serviceClock
+        // Without an answer the token is one that somebody else obtained, and is not tried yet.
+        if serviceClock != nil { self.noteLogin(session) }
         await self.note("login") {
           try OrgChange.check(
             try FileCheckpointStore.peek(configuration.statePaths), isOf: session.org)
           return []
         }
-        if let finding = Self.clock(
-          await session.connection.credentials.serviceClock, clock)
-        {
-          self.note(finding)
-        }
+        if let finding = Self.clock(serviceClock, clock) { self.note(finding) }
         await self.askTopics(session)
         await self.note("allowance") { [await AllowanceWatch.line(session)] }
         await self.note("api") { [await Self.requests(session)] }
@@ -146,9 +149,15 @@ final class Doctor {
     } catch {
       self.note(Finding("login", RunFailure(error)))
       for area in ["service", "topic", "allowance", "rights"] {
-        self.note(Finding(.skipped, area, "needs a login"))
+        self.note(Finding(.skipped, area, "needs a login; correct that first"))
       }
     }
+  }
+
+  private func noteLogin(_ session: Session) {
+    guard !self.isLoginNoted else { return }
+    self.isLoginNoted = true
+    self.note(Finding(.ok, "login", "org \(session.org) at \(session.token.instanceURL)"))
   }
 
   /// - Returns: nil if the login's answer has no time.
@@ -180,17 +189,30 @@ final class Doctor {
       do {
         _ = try await session.connection.subscribableTopic(topic.name)
         self.noteService(&isAnswered)
+        self.noteLogin(session)
         self.note(Finding(.ok, "topic", "\(topic.name) can be subscribed to"))
       } catch {
         isRefused = true
+        if let failure = Self.rejectedLogin(error) {
+          if error is PubSubError { self.noteService(&isAnswered) }
+          return self.note(Finding("login", failure))
+        }
         let isOfTopicAlone =
           (error as? PubSubError)?.refusesTopicAlone ?? (error is RunFailure)
         guard isOfTopicAlone else {
           // No other topic would be answered either.
           self.note(Finding("service", RunFailure(error)))
+          if !self.isLoginNoted {
+            self.note(
+              Finding(
+                .skipped, "login",
+                "the access token was not tried, because the service did not answer; correct that "
+                  + "first"))
+          }
           return
         }
         self.noteService(&isAnswered)
+        self.noteLogin(session)
         self.note(Finding("topic", RunFailure(error)))
       }
     }
@@ -202,7 +224,7 @@ final class Doctor {
       }
     }
     guard !isRefused else {
-      return self.note(Finding(.skipped, "schemas", "need all topics"))
+      return self.note(Finding(.skipped, "schemas", "need all topics; correct those first"))
     }
     await self.note("schemas") {
       let planned = try await session.plannedLayouts()
@@ -211,6 +233,19 @@ final class Doctor {
         return "\(layout.entity) has \(Phrase.count(count, "field"))"
       } + [try await ConnectionCheck.columns(session)]
     }
+  }
+
+  /// The service's refusal of the login itself, with the remedy; nil for other errors.
+  private static func rejectedLogin(_ error: any Error) -> RunFailure? {
+    if error is AuthError { return RunFailure(error) }
+    guard let refusal = error as? PubSubError, refusal.status == .unauthenticated else {
+      return nil
+    }
+    var failure = RunFailure(refusal)
+    failure.message +=
+      "; the access token has expired, was revoked, or is of another org: replace it where "
+      + "source.org.auth has it from"
+    return failure
   }
 
   /// An answer of any kind came by HTTP/2, and with TLS by a peer whose identity was proved.
@@ -233,12 +268,15 @@ final class Doctor {
     do {
       _ = try await client.listedObjects()
     } catch {
-      return "api: not known: \(RunFailure(error).message)"
+      return "api: not known: \(RunFailure(error).message); correct that before records are read"
     }
-    guard let usage = client.usage else { return "api: not known: the org counts no requests" }
+    guard let usage = client.usage else {
+      return "api: not known: the org counts no requests; nothing to do"
+    }
     let isMuch = usage.used >= usage.limit / 10 * 9
     return "api: \(isMuch ? "attention: " : "")\(ProgressLine.grouped(Int64(usage.used))) of "
       + "\(ProgressLine.grouped(Int64(usage.limit))) API requests of 24 hours are used"
+      + (isMuch ? "; find out what else uses them, before records are read" : "")
   }
 
   // MARK: Sinks

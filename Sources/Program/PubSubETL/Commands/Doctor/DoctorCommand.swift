@@ -11,7 +11,7 @@ struct DoctorCommand: AsyncParsableCommand {
       allowances, rights, records and databases. Continues after a failure, unlike 'check --connect'. \
       Safe while a run is in progress; subscribes to nothing, so it costs no deliveries.
       Each line begins with ok, attention (a run can begin), failed (it would end with an error) or \
-      skipped (could not be checked).
+      skipped (could not be checked); all but ok say what to do.
       Exit codes: 0 a run can begin; 64 command line; 78 mistakes in the file; otherwise the code \
       of the first failure, with which a run would end.
 
@@ -27,6 +27,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
   func run() async throws {
     let configuration = try self.options.loadOrExit()
+    SignalWatcher.endAtOnce()
     let secrets = configuration.secrets
     let isText = !self.json
     let doctor = Doctor(configuration) { finding in

@@ -25,9 +25,19 @@ struct Finding: Equatable {
   }
 
   init(_ area: String, _ failure: RunFailure) {
-    self.init(.failed, area, failure.message)
+    let remedy = failure.exitCode == .unavailable ? Self.remedies[area] : nil
+    self.init(.failed, area, failure.message + (remedy.map { "; \($0)" } ?? ""))
     self.exitCode = failure.exitCode
   }
+
+  /// What to do about something that does not answer, by area.
+  private static let remedies = [
+    "login": "check login_url in source.org.auth, and that a firewall or proxy lets this machine "
+      + "connect; status.salesforce.com shows outages",
+    "service": "check source.org.endpoint, and that a firewall or proxy lets this machine connect; "
+      + "status.salesforce.com shows outages",
+    "sink": "start the database, or correct host and port in the sink's url",
+  ]
 
   /// A finding of `check`: `rights: attention: …`, `warning: …`.
   ///

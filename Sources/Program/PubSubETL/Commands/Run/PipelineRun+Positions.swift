@@ -60,11 +60,7 @@ extension PipelineRun {
       }
       guard self.options.recovery.acceptReset else {
         throw RunFailure(
-          .lostState,
-          "\(topic.name): the files contain events up to replay ID \(newest.replayID), but the "
-            + "checkpoint is older; put back the newest checkpoint; or move it away and run "
-            + "'\(self.configuration.command("checkpoint restore", "--from-manifest"))'; or "
-            + "begin a new epoch with 'run --accept-reset'")
+          olderCheckpoint: self.configuration, topic: topic.name, newest: newest.replayID)
       }
       let known = positions[topic.name]
       positions[topic.name] = TopicPosition(
@@ -72,5 +68,17 @@ extension PipelineRun {
       reset.insert(topic.name)
     }
     return (positions, reset)
+  }
+}
+
+extension RunFailure {
+  /// - Parameter newest: the replay ID of the topic's newest exported event.
+  init(olderCheckpoint configuration: PipelineConfiguration, topic: String, newest: String) {
+    self.init(
+      .lostState,
+      "\(topic): the files contain events up to replay ID \(newest), but the checkpoint is older; "
+        + "put back the newest checkpoint; or move it away and run "
+        + "'\(configuration.command("checkpoint restore", "--from-manifest"))'; or begin a new epoch "
+        + "with 'run --accept-reset'")
   }
 }

@@ -33,6 +33,8 @@ struct FilesStatus {
   var toleratedRefusals: Int?
   /// Files in progress.
   var openFiles = 0
+  /// Runs have left files open, whatever the checkpoint says.
+  private var hasOpenFiles = false
   /// Those of them that later runs continue.
   var continuedFiles: [ContinuedFile] = []
   /// The age at which these are finished.
@@ -42,6 +44,8 @@ struct FilesStatus {
   /// How all are, if that was asked for.
   var verification: OutputVerification?
   private(set) var newestCommitTimes: [String: String] = [:]
+  /// Events that the checkpoint does not have, because an older one was put back.
+  private var lostPositions: [PipelineStatus.Problem] = []
 
   init(_ settings: FilesSettings, _ reading: SinkStatusReading) throws {
     self.snapshotCommand = reading.configuration.command("snapshot")
@@ -53,12 +57,14 @@ struct FilesStatus {
     if state != nil { self.positions = reading.positions }
     self.openFiles = state?.openFileCount ?? 0
     self.continuedFiles = try ContinuedFile.list(in: state?.json, directory: settings.directory)
+    self.hasOpenFiles = try FileSink.hasOpenFiles(in: settings.directory, pipeline: pipeline)
     self.maxAge = settings.rotateAge
     self.passes = try FilePass.passes(in: state?.json, directory: settings.directory)
     let gapEvents = try GapEvents(in: state?.json)
     (self.gapEvents, self.leftOut) = (gapEvents.byObject, gapEvents.leftOut)
     self.toleratedRefusals = reading.configuration.deadLetter.max
-    try self.count(reading)
+    let newest = try self.count(reading)
+    self.lostPositions = try Self.lostPositions(newest, reading)
     self.output = try OutputState.read(
       directory: settings.directory, pipeline: pipeline, whenMissing: settings.whenMissing,
       state: state?.json)
@@ -79,11 +85,13 @@ struct FilesStatus {
     self.positions = kept.positions
     self.openFiles = kept.state.openFileCount
     // Its directory may be gone, which is nobody's problem now.
-    try? self.count(reading)
+    _ = try? self.count(reading)
   }
 
-  private mutating func count(_ reading: SinkStatusReading) throws {
+  /// - Returns: the newest exported event of each topic.
+  private mutating func count(_ reading: SinkStatusReading) throws -> [String: ExportedEvent] {
     var newest: [String: String] = [:]
+    var exported: [String: ExportedEvent] = [:]
     let org = reading.checkpoint?.org
     for kind in [ExportedFile.Kind.records, .redriven] {
       try ExportedFile.visit(kind, in: self.directory, pipeline: reading.configuration.name) {
@@ -95,6 +103,12 @@ struct FilesStatus {
         if let time = file.lastCommitTimestamp, newest[file.topic, default: ""] < time {
           newest[file.topic] = time
         }
+        guard kind == .records else { return }
+        let last = exported[file.topic]
+        if (last?.epoch ?? 0, last?.ordinal ?? -1) < (file.epoch, file.lastOrdinal) {
+          exported[file.topic] = ExportedEvent(
+            epoch: file.epoch, ordinal: file.lastOrdinal, replayID: file.lastReplayID)
+        }
       }
     }
     self.newestCommitTimes = newest
@@ -105,12 +119,40 @@ struct FilesStatus {
       self.records += file.lines
       self.bytes += file.bytes
     }
+    return exported
+  }
+
+  /// What `run` refuses, too.
+  private static func lostPositions(
+    _ newest: [String: ExportedEvent], _ reading: SinkStatusReading
+  ) throws -> [PipelineStatus.Problem] {
+    /// Topics with events after their positions.
+    func ahead(of document: CheckpointDocument) -> [String] {
+      reading.configuration.source.topics.map(\.name).filter { topic in
+        guard let last = newest[topic] else { return false }
+        guard let position = document.topics[topic] else { return true }
+        return (position.epoch, position.nextOrdinal) <= (last.epoch, last.ordinal)
+      }
+    }
+    guard let document = reading.checkpoint, !ahead(of: document).isEmpty,
+      // A run in progress may have committed since.
+      let current = try FileCheckpointStore.peek(reading.configuration.statePaths)
+    else { return [] }
+    return ahead(of: current).map { topic in
+      PipelineStatus.Problem(
+        .data, EndReason.lostState.rawValue,
+        RunFailure(
+          olderCheckpoint: reading.configuration, topic: topic,
+          newest: newest[topic]?.replayID ?? ""
+        ).message)
+    }
   }
 
   /// - Parameter now: milliseconds since 1970.
   func status(now: Int64) -> SinkStatus {
     SinkStatus(
-      name: self.name, isRemoved: self.isRemoved, hasOutput: self.files > 0,
+      name: self.name, isRemoved: self.isRemoved,
+      hasOutput: self.files > 0 || self.hasOpenFiles,
       newestCommitTimes: self.newestCommitTimes, problems: self.problems, remark: self.remark,
       summary: "files in \(self.directory)", lines: self.lines(now: now), json: self.json)
   }
@@ -119,7 +161,7 @@ struct FilesStatus {
 
   private var problems: [PipelineStatus.Problem] {
     let sink = "sink '\(self.name)'"
-    return self.output.problems(of: sink) + self.refusals
+    return self.lostPositions + self.output.problems(of: sink) + self.refusals
       + (self.verification?.problems(of: sink) ?? [])
   }
 
