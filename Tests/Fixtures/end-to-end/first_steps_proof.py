@@ -12,6 +12,7 @@ import json
 import os
 import pty
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -140,6 +141,22 @@ def asks(call, directory):
     require(code == 64, seen)
 
 
+def interrupts(call, directory):
+    """Ctrl-C while a command waits for a login server that does not answer, or for an answer on the terminal."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(120)
+        environment = dict(call.environment, SF_LOGIN_URL="http://127.0.0.1:%d" % server.getsockname()[1])
+        for words in (("topics",), ("fields", TOPIC), ("doctor", "deals.json")):
+            process = subprocess.Popen(
+                [call.program, *words], cwd=directory, env=environment, stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with server.accept()[0]:
+                process.send_signal(signal.SIGINT)
+                require(process.wait(120) == 130, "%s ends with 130 after SIGINT" % words[0])
+    code, seen = at_terminal(call, "init", answers=["\x03"])
+    require(code == 130, seen)
+
+
 def count(directory):
     """Lines of the finished files."""
     manifest = harness.read_lines(directory + "/_manifest.ndjson")
@@ -176,6 +193,7 @@ def main():
         require(simulator.get("delivered")["total"] == 0, "looking costs no deliveries")
         result["exported"] = inits(call, directory)
         asks(call, directory)
+        interrupts(call, directory)
         result["direct"] = runs(call, directory)
         require(0 < result["direct"] == result["exported"], result)
     print(json.dumps(result))

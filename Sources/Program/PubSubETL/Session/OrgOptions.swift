@@ -1,4 +1,6 @@
 import ArgumentParser
+import JSON
+import Pipeline
 
 /// Which org: the option of commands that need no pipeline file.
 struct OrgOptions: ParsableArguments {
@@ -10,6 +12,18 @@ struct OrgOptions: ParsableArguments {
   var org: String?
 
   func validate() throws { try FilePath.validate(self.org, of: "--org") }
+
+  /// How the stage `flatten` of a pipeline file names the parts of compound fields; the default for
+  /// an org file.
+  var flattenNaming: FlattenNaming {
+    guard let org,
+      let document = try? PipelineConfiguration.document(
+        FilePath.resolve(org, base: FilePath.workingDirectory)
+      ).value
+    else { return .path }
+    let stage = document["stages"]?.array?.first { $0["type"]?.string == Flatten.type }
+    return (stage?["naming"]?.string).flatMap(FlattenNaming.init) ?? .path
+  }
 
   /// The org, and the secrets that its configuration holds. Mistakes have been printed when it throws.
   func loadOrExit() throws -> (org: OrgConfiguration, secrets: SecretMask) {

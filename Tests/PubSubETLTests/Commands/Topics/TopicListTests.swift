@@ -3,6 +3,7 @@ import Clocks
 import GRPCCore
 import JSON
 import OrgTestSupport
+import Pipeline
 import PubSubAPI
 import PubSubSimulator
 import SalesforceREST
@@ -133,9 +134,9 @@ import Testing
   // MARK: Fields
 
   private static func fields(
-    _ topic: String, _ org: OrgServer
+    _ topic: String, naming: FlattenNaming = .path, _ org: OrgServer
   ) async throws -> (fields: TopicFields, remark: String?) {
-    try await Self.open(org) { try await TopicFields.read(topic, $0) }
+    try await Self.open(org) { try await TopicFields.read(topic, naming: naming, $0) }
   }
 
   @Test("Each column has its types, its label and whether the user may read it")
@@ -180,6 +181,8 @@ import Testing
     #expect(city?.label == "Billing City")
     #expect(city?.isReadable == true)
     #expect(found.fields.contains { $0.name == "BillingAddress" } == false)
+    let (named, _) = try await Self.fields("/data/AccountChangeEvent", naming: .sobject, org)
+    #expect(named.fields.first { $0.name == "BillingCity" }?.path == "BillingAddress.City")
     await org.stop()
   }
 
@@ -212,6 +215,26 @@ import Testing
     #expect {
       try FieldsCommand.parse([topic])
     } throws: { FieldsCommand.message(for: $0).contains(message) }
+  }
+
+  @Test(
+    "Parts of compound fields are named as the pipeline file names them",
+    arguments: [
+      (
+        #"{"stages":[{"type":"drop"},{"type":"flatten","naming":"sobject"}]}"#,
+        FlattenNaming.sobject
+      ),
+      (#"{"stages":[{"type":"flatten"}]}"#, .path), (#"{"endpoint":"x"}"#, .path),
+      (#"{"stages":7}"#, .path), ("no JSON", .path),
+    ])
+  func naming(text: String, naming: FlattenNaming) throws {
+    let sample = try SamplePipeline()
+    try sample.write(text)
+    let options = try FieldsCommand.parse([
+      "/data/AccountChangeEvent", "--org", "\(sample.base)/pipeline.json",
+    ]).orgOptions
+    #expect(options.flattenNaming == naming)
+    withExtendedLifetime(sample) {}
   }
 
   // MARK: The org

@@ -8,7 +8,8 @@ struct FieldsCommand: AsyncParsableCommand {
     commandName: "fields",
     abstract: "Lists the columns of a topic's events, and which of them the login can read.",
     discussion: """
-      A line per column, as the stage 'flatten' names it: its type, its type in Salesforce, whether \
+      A line per column, as the stage 'flatten' names it (of the pipeline file, if --org is one): \
+      its type, its type in Salesforce, whether \
       the run-as user may read it, and its label. Last come the fields of the object that no event \
       has. Columns that begin with '_' are the same for all topics and are not listed. \
       Subscribes to nothing, so it costs no deliveries.
@@ -48,11 +49,13 @@ struct FieldsCommand: AsyncParsableCommand {
 
   func run() async throws {
     let (org, secrets) = try self.orgOptions.loadOrExit()
+    SignalWatcher.endAtOnce()
+    let naming = self.orgOptions.flattenNaming
     let (fields, remark): (TopicFields, String?)
     do {
       (fields, remark) = try await OrgConnection.open(
         org, secrets: secrets, clock: ProcessClock()
-      ) { try await TopicFields.read(self.topic, $0) }
+      ) { try await TopicFields.read(self.topic, naming: naming, $0) }
     } catch {
       throw RunFailure(error).reported(hiding: secrets)
     }

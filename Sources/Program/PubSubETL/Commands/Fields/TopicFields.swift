@@ -34,12 +34,13 @@ struct TopicFields: Equatable {
   /// - Parameters:
   ///   - layout: the layout of the events as decoded, before any stage.
   ///   - object: the object or platform event as the run-as user sees it; nil if it is not known.
+  ///   - naming: of the parts of compound fields.
   /// - Throws: `TransformError` if two columns would have the same name.
-  init(_ layout: RecordLayout, _ object: ObjectDescription?) throws {
+  init(_ layout: RecordLayout, _ object: ObjectDescription?, naming: FlattenNaming) throws {
     (self.topic, self.schemaID) = (layout.topic, layout.schemaID)
     let isChange = layout.family == .changeEvent
     let access = object.map { FieldAccess.known(layout.fieldNames, in: $0) } ?? [:]
-    for column in try Flatten().layout(for: layout).columns where !column.isMetadata {
+    for column in try Flatten(naming: naming).layout(for: layout).columns where !column.isMetadata {
       let path = column.path.joined(separator: ".")
       let described = object?.field(Self.describedName(column.path))
       self.fields.append(
@@ -76,9 +77,10 @@ struct TopicFields: Equatable {
     }
   }
 
+  /// - Parameter naming: of the parts of compound fields.
   /// - Returns: the fields; and why labels and rights are not known, if they are not.
   static func read(
-    _ topic: String, _ connection: OrgConnection
+    _ topic: String, naming: FlattenNaming = .path, _ connection: OrgConnection
   ) async throws -> (fields: Self, remark: String?) {
     let found = try await connection.subscribableTopic(topic)
     let schema = try await connection.service.schema(
@@ -95,7 +97,7 @@ struct TopicFields: Equatable {
       remark =
         "labels, rights and fields without events are not known: \(RunFailure(error).message)"
     }
-    return (try Self(layout, object), remark)
+    return (try Self(layout, object, naming: naming), remark)
   }
 }
 

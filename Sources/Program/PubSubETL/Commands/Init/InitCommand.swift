@@ -66,6 +66,7 @@ struct InitCommand: ParsableCommand {
   }
 
   func run() throws {
+    SignalWatcher.endAtOnce()
     let secrets = SecretMask()
     do {
       let environment = Environment.process

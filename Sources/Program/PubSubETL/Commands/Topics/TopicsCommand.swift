@@ -27,6 +27,7 @@ struct TopicsCommand: AsyncParsableCommand {
 
   func run() async throws {
     let (org, secrets) = try self.orgOptions.loadOrExit()
+    SignalWatcher.endAtOnce()
     let list: TopicList
     do {
       list = try await OrgConnection.open(org, secrets: secrets, clock: ProcessClock()) {
