@@ -35,7 +35,8 @@ package struct ChildProcess: Sendable {
   }
 
   /// Runs it on a thread of its own. What it writes to standard error is discarded. Its process group is
-  /// killed when it ends, when it exceeds a limit, and when this process ends.
+  /// killed when it ends, when it exceeds a limit, and when this process ends. A program that leaves its group
+  /// is killed alone; one that this process may not kill is left running.
   package func run() async throws(Failure) -> Result {
     let result: Swift.Result<Result, Failure> = await withCheckedContinuation { continuation in
       do throws(SystemCallError) {
@@ -139,7 +140,8 @@ package struct ChildProcess: Sendable {
       if failure == nil, self.clock.now >= deadline { failure = .tookTooLong }
       if failure != nil {
         kill(-group, SIGKILL)
-        while waitpid(process, &status, 0) == -1, errno == EINTR {}
+        kill(process, SIGKILL)
+        self.waitForEnd(of: process)
         break
       }
     }
@@ -148,6 +150,15 @@ package struct ChildProcess: Sendable {
     if let failure { throw failure }
     let signal = status & 0x7f
     return Result(output: bytes, exitCode: signal == 0 ? (status >> 8) & 0xff : nil)
+  }
+
+  /// Waits for a program that was killed: not for long, because it may belong to another user.
+  private func waitForEnd(of process: pid_t) {
+    let deadline = self.clock.now + .seconds(1)
+    var status: Int32 = 0
+    while waitpid(process, &status, WNOHANG) == 0, self.clock.now < deadline {
+      _ = self.clock.waitingForOthers { poll(nil, 0, 10) }
+    }
   }
 
   /// Writes as much as there is room for, and closes the pipe after the last byte.

@@ -164,9 +164,14 @@ import Testing
       file: file, root: nil, overrides: [], environment: Environment([:]))
     #expect(place?.name == "opps")
     #expect(place?.checkpoint.directory == state.paths.directory)
-    #expect(await IncidentWatch.misconfigured(place, error, isMailed: true))
-    #expect(await !IncidentWatch.misconfigured(place, error, isMailed: true))
-    #expect(await IncidentWatch.misconfigured(place, error, isMailed: false))
+    func isShown(_ place: PipelineConfiguration?, isMailed: Bool) async -> Bool {
+      var count = 0
+      await IncidentWatch.misconfigured(place, error, isMailed: isMailed) { count += 1 }
+      return count == 1
+    }
+    #expect(await isShown(place, isMailed: true))
+    #expect(await !isShown(place, isMailed: true))
+    #expect(await isShown(place, isMailed: false))
     let book = IncidentFile(paths: state.paths, secrets: SecretMask()).load()
     #expect(book?[.failing]?.finding.reason == "pipeline_file")
     #expect(book?[.failing]?.finding.exitCode == 78)
@@ -176,7 +181,7 @@ import Testing
     let none = PipelineConfiguration.incidentPlace(
       file: file, root: nil, overrides: [], environment: Environment([:]))
     #expect(none?.name == nil)
-    #expect(await IncidentWatch.misconfigured(nil, error, isMailed: true))
+    #expect(await isShown(nil, isMailed: true))
   }
 
   @Test("Thresholds are told when they are crossed and when that is over")

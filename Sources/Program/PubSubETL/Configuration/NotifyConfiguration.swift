@@ -122,6 +122,9 @@ extension Kind<String> {
 
   fileprivate static var headerName: Self {
     Self.text.checked { text in
+      guard !["content-length", "transfer-encoding", "host"].contains(text.lowercased()) else {
+        return "the program sets the header \(text) itself"
+      }
       let isName = text.utf8.allSatisfy { $0.isWordCharacter || $0 == UInt8(ascii: "-") }
       return isName ? nil : "expected the name of a header: letters, digits, '-' and '_'"
     }

@@ -34,8 +34,11 @@ struct IncidentBook: Equatable, Sendable {
       return self.show(self.incidents.count - 1, at: now)
     }
     if self.incidents[index].until != nil {
-      // Somebody may have been told that it is over.
-      if self.incidents[index].attempts > 0 { self.incidents[index].isCalled = false }
+      if self.incidents[index].isCalled, self.incidents[index].attempts > 0 {
+        // Somebody may have been told that it is over, so this is another one.
+        self.incidents[index] = Incident(kind: kind, finding: finding, since: now)
+        return self.show(index, at: now)
+      }
       self.incidents[index].until = nil
       self.incidents[index].shownAt = nil
     }
@@ -46,7 +49,8 @@ struct IncidentBook: Equatable, Sendable {
 
   private mutating func show(_ index: Int, at now: Int64) -> OnFinding {
     let incident = self.incidents[index]
-    let reason = incident.finding.reason
+    // `login` may be an outage, or a refusal that needs somebody.
+    let reason = "\(incident.finding.reason) \(incident.finding.exitCode ?? 0)"
     let isKnown = incident.shownReasons.contains(reason)
     if let shownAt = incident.shownAt, isKnown {
       // A clock that went back does not silence it for longer.

@@ -6,21 +6,25 @@ extension IncidentWatch {
   /// A pipeline file has mistakes: tells as for a run that failed, if the file still says where the state of
   /// the pipeline is, and no run has the lock.
   ///
-  /// - Parameter place: what can be read of the file.
-  /// - Returns: whether somebody should see the mistakes on standard error.
+  /// - Parameters:
+  ///   - place: what can be read of the file.
+  ///   - show: prints the mistakes; called unless a mail has told them.
   static func misconfigured(
-    _ place: PipelineConfiguration?, _ error: ConfigurationError, isMailed: Bool
-  ) async -> Bool {
+    _ place: PipelineConfiguration?, _ error: ConfigurationError, isMailed: Bool, show: () -> Void
+  ) async {
     // A pipeline that has never run gets no state by a mistake.
-    guard let place, FilePath.exists(place.checkpoint.directory) else { return true }
-    return await Self.locked(place, isMailed: isMailed) { $0.ended(with: error) } ?? true
+    guard let place, FilePath.exists(place.checkpoint.directory),
+      await Self.locked(place, isMailed: isMailed, { $0.ended(with: error, show: show) }) != nil
+    else { return show() }
   }
 
   /// Tells what `verify` has found. If a run has the lock, that one or the next tells.
   ///
   /// - Parameter verdict: nil if nothing is decided.
   static func verified(_ verdict: StoredVerdict?, of configuration: PipelineConfiguration) async {
-    guard configuration.notify.drift, let verdict else { return }
+    guard configuration.notify.drift, let verdict,
+      StoredVerdict.load(configuration.statePaths).map(verdict.isWeaker) != true
+    else { return }
     do {
       try verdict.store(in: configuration.statePaths, hiding: configuration.secrets)
     } catch {

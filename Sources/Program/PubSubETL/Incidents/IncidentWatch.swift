@@ -92,15 +92,16 @@ final class IncidentWatch: Sendable {
 
   /// Takes a pipeline file with mistakes into account.
   ///
-  /// - Returns: whether somebody should see them on standard error.
-  func ended(with error: ConfigurationError) -> Bool {
+  /// - Parameter show: prints them; called unless a mail has told them.
+  func ended(with error: ConfigurationError, show: () -> Void) {
     let now = self.clock.wallTime
     let finding = self.clean(
       Incident.Finding(
         message: error.printable.text, reason: "pipeline_file", exitCode: error.exitCode.rawValue))
     let answer = self.state.withLock { $0.book.saw(.failing, finding, at: now) }
+    // A run that is killed between the two prints them again.
+    if !self.isMailed || answer != .beSilent { show() }
     self.store()
-    return !self.isMailed || answer != .beSilent
   }
 
   // MARK: Comparisons

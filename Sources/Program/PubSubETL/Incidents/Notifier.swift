@@ -42,8 +42,7 @@ struct Notifier: Sendable {
     process.input = body
     // What the pipeline logs in with is nobody else's.
     process.environment =
-      self.environment.filter { self.secrets.redacted($0) == $0 }
-      + notice.variables(hiding: self.secrets)
+      self.environment.filter(Self.isPassedOn) + notice.variables(hiding: self.secrets)
     process.byteLimit = nil
     (process.timeLimit, process.clock) = (timeLimit, self.clock)
     let result: ChildProcess.Result
@@ -65,9 +64,18 @@ struct Notifier: Sendable {
       "\(program) did not start: \(SystemCallError.text(of: code))"
     case .noThread: "\(program) did not start: no thread is left"
     // Without a limit of bytes nothing can be too much.
-    case .tookTooLong, .wroteTooMuch: "\(program) did not end in time and was killed"
+    case .tookTooLong, .wroteTooMuch: "\(program) did not end in time"
     }
   }
+
+  private static func isPassedOn(_ variable: String) -> Bool {
+    let name = variable.prefix { $0 != "=" }
+    return name.hasPrefix("LC_") || Self.passedOn.contains(String(name))
+  }
+
+  private static let passedOn: Set<String> = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR",
+  ]
 
   private static var ownEnvironment: [String] {
     var variables: [String] = []
@@ -85,7 +93,9 @@ struct Notifier: Sendable {
     _ body: [UInt8], to webhook: String, within timeLimit: Duration
   ) async throws(Failure) {
     var configuration = HTTPClient.Configuration(
-      caFile: self.configuration.caFile, connectTimeout: timeLimit, stallTimeout: timeLimit)
+      caFile: self.configuration.caFile,
+      // The limit of the call comes first.
+      connectTimeout: timeLimit * 2, stallTimeout: timeLimit * 2)
     configuration.clock = self.clock
     var headers = [("Content-Type", "application/json")]
     if let secret = self.configuration.secret {
@@ -96,7 +106,10 @@ struct Notifier: Sendable {
     do {
       status = try await self.status(of: request, HTTPClient(configuration), within: timeLimit)
     } catch let error as HTTPError {
-      throw Failure(description: error.message)
+      // Those who know the path of a webhook can often post to it.
+      let shown = webhook.prefix { $0 != "?" }
+      throw Failure(
+        description: error.message.replacing(shown, with: Self.place(of: webhook)))
     } catch {
       throw Failure(description: "the server did not answer in time")
     }
@@ -105,6 +118,12 @@ struct Notifier: Sendable {
       description: (300..<400).contains(status)
         ? "the server answered with HTTP \(status), and redirects are not followed"
         : "the server answered with HTTP \(status)")
+  }
+
+  /// `https://alerts.example.com`
+  private static func place(of webhook: String) -> Substring {
+    guard let start = webhook.firstRange(of: "://")?.upperBound else { return "" }
+    return webhook[..<(webhook[start...].firstIndex { "/?#".contains($0) } ?? webhook.endIndex)]
   }
 
   /// The status decides. The body, which may be endless, is not read.

@@ -99,6 +99,11 @@ struct RunRecord: Sendable, Equatable {
   /// The greatest lag of a topic, in milliseconds; nil without a change.
   var lag: Int64? { self.topics.compactMap(\.lag).max() }
   var retryCount: Int64 { self.retries.reduce(0) { $0 + $1.count } }
+  /// Whether the run was ended by its time limit and has come closer to the end of the stream.
+  var isProgress: Bool {
+    self.exitCode == ExitCode.tryAgain.rawValue && self.reason == EndReason.maxDuration.rawValue
+      && (self.counts.events > 0 || self.counts.recordsRead > 0)
+  }
   /// Milliseconds; 0 if the clock was set back.
   var duration: Int64 { max(0, self.endedAt - self.beginning.beganAt) }
 }

@@ -27,7 +27,7 @@ extension ReportPage {
         title: "Runs that failed", values: periods.map(\.failures), words: Self.count, isBad: true),
       Chart(title: "Retries", values: periods.map(\.retries), words: Self.count, isBad: true),
       Chart(
-        title: "Lowest allowance of events left", values: periods.map(\.allowanceLeft),
+        title: "Allowance of events left", values: periods.map(\.allowanceLeft),
         words: Self.count),
     ]
   }

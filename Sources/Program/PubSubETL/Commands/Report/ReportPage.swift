@@ -340,6 +340,7 @@ extension ReportPage {
     case .run(let record):
       let end = "\(Self.time(record.endedAt)), exit code \(record.exitCode) (\(record.reason))"
       guard record.exitCode != 0 else { return ("The last run succeeded: \(end).", true) }
+      guard !record.isProgress else { return ("The last run has made progress: \(end).", true) }
       return ("The last run failed: \(end)" + (record.message.map { ": \($0)" } ?? "."), false)
     case .running(let beginning):
       return ("A run is in progress since \(Self.time(beginning.beganAt)).", true)

@@ -121,7 +121,7 @@ struct RunFigures {
       period.runs += 1
       if record.exitCode == 0 {
         self.lastSuccess = record
-      } else {
+      } else if !record.isProgress {
         self.failureCount += 1
         period.failures += 1
       }

@@ -89,7 +89,7 @@ extension ReportDestination {
     return name.hasPrefix(".")
       || [
         paths.checkpoint, paths.lock, paths.lastRun, paths.waiting, paths.identity, paths.journal,
-        paths.runs,
+        paths.runs, paths.incidents, paths.verdict,
       ].contains { name.hasSuffix($0.lastName) }
   }
 

@@ -65,9 +65,9 @@ struct RunCommand: AsyncParsableCommand {
     do {
       return try self.pipeline.load()
     } catch let error as ConfigurationError {
-      let isNews = await IncidentWatch.misconfigured(
-        self.pipeline.incidentPlace(), error, isMailed: self.options.isMailed)
-      if isNews { StandardStream.error.write(error.printable) }
+      await IncidentWatch.misconfigured(
+        self.pipeline.incidentPlace(), error, isMailed: self.options.isMailed
+      ) { StandardStream.error.write(error.printable) }
       throw error.exitCode.error
     } catch let failure as RunFailure {
       throw failure.reported(hiding: SecretMask())

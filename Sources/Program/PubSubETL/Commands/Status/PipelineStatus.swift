@@ -82,6 +82,15 @@ extension PipelineStatus {
     for wait in self.waiting where wait.isRefusal {
       self.add(.refused, "topic_refused", wait.message)
     }
+    // The last run that ended says nothing about the one in progress.
+    if isRunning, !self.waiting.isEmpty,
+      let failing = self.incidents.first(where: { $0.kind == .failing && $0.until == nil })
+    {
+      self.problems.append(
+        Problem(
+          exitCode: failing.finding.exitCode ?? ExitCode.tryAgain.rawValue, kind: "failing",
+          message: failing.finding.message))
+    }
     if let savedAt = self.savedAt {
       self.judgeRun(isRunning: isRunning, journalAt: journalAt)
       self.judgePositions()
@@ -162,6 +171,9 @@ extension PipelineStatus {
       guard let confirmed = topic.position?.confirmedAt else { continue }
       let age = self.now - confirmed
       guard age > Self.dangerAge else { continue }
+      // Positions of runs that come closer to the end of the stream are not forgotten.
+      let isAdvancing = self.lock.isHeld == true || self.lastRun.map(self.isProgressing) == true
+      if isAdvancing, age < Self.retention { continue }
       let hours = Self.retention / 3_600_000
       self.add(
         .data, age < Self.retention ? "ageing_out" : "aged_out",
