@@ -226,7 +226,10 @@ import Testing
     "Lines of 'check' keep their meaning",
     arguments: [
       ("rights: attention: the user has X", Finding.State.attention, "rights", "the user has X"),
-      ("allowance: not known: HTTP 403", .skipped, "allowance", "not known: HTTP 403"),
+      (
+        "allowance: not known: HTTP 403", .skipped, "allowance",
+        "not known: HTTP 403; a run can begin without it"
+      ),
       (
         "warning: this org has person accounts", .attention, "records",
         "this org has person accounts"

@@ -268,11 +268,9 @@ final class Doctor {
     do {
       _ = try await client.listedObjects()
     } catch {
-      return "api: not known: \(RunFailure(error).message); correct that before records are read"
+      return "api: not known: \(RunFailure(error).message)"
     }
-    guard let usage = client.usage else {
-      return "api: not known: the org counts no requests; nothing to do"
-    }
+    guard let usage = client.usage else { return "api: not known: the org counts no requests" }
     let isMuch = usage.used >= usage.limit / 10 * 9
     return "api: \(isMuch ? "attention: " : "")\(ProgressLine.grouped(Int64(usage.used))) of "
       + "\(ProgressLine.grouped(Int64(usage.limit))) API requests of 24 hours are used"

@@ -61,7 +61,8 @@ struct Finding: Equatable {
       self.state = state
       if state == .attention { rest = rest.dropFirst(words.count) }
     }
-    self.message = String(rest)
+    // Such lines are about what a run can do without.
+    self.message = rest + (self.state == .skipped ? "; a run can begin without it" : "")
   }
 
   /// `failed     topic       /data/X: …`
