@@ -75,7 +75,7 @@ def main():
             [arguments.programs + "/pubsub-etl", "check", "--connect", proof.path],
             env=org.environment, stdout=subprocess.PIPE,
         )
-        line = b"allowance: none of 5,000 delivered events left today"
+        line = b"allowance: attention: none of 5,000 delivered events left today"
         expect(line in check.stdout, check.stdout)
     # The next day.
     with harness.Simulator(

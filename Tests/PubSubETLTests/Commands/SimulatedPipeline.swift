@@ -36,12 +36,15 @@ struct SimulatedPipeline {
 
   /// - Parameter existing: the number of records from before the first event; nil for an org
   ///   without REST.
-  init(events: Int = 0, existing: Int? = nil) async throws {
+  init(
+    events: Int = 0, existing: Int? = nil, deliveryLimit: Int = 10_000_000
+  ) async throws {
     self.org = try await OrgServer {
       $0.isPlaintext = true
       $0.org.topics = ["/data/OpportunityChangeEvent"]
       $0.org.events = events
       $0.org.existing = existing
+      $0.org.deliveryLimit = deliveryLimit
       $0.org.keepaliveInterval = 50
     }
     self.sample = try SamplePipeline()

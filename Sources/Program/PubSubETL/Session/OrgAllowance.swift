@@ -150,8 +150,13 @@ final class AllowanceWatch: Sendable {
       }
       let outstanding = configuration.source.numRequested * configuration.source.topics.count
       if let mayUse, mayUse <= outstanding, found.remaining > 0 {
-        return "allowance: \(found.text(mayUse: 0)): it asks for \(outstanding) at a time, and "
-          + "allowance.reserve leaves no more than \(ProgressLine.grouped(mayUse))"
+        return
+          "allowance: attention: \(found.text(mayUse: 0)): it asks for \(outstanding) at a time, and "
+          + "allowance.reserve leaves no more than \(ProgressLine.grouped(mayUse)); lower it, or run "
+          + "again later"
+      }
+      guard found.remaining > 0 else {
+        return "allowance: attention: \(found.text(mayUse: 0)); run again later"
       }
       return "allowance: \(found.text(mayUse: mayUse))"
     } catch {

@@ -168,6 +168,17 @@ import Testing
     await pipeline.org.stop()
   }
 
+  @Test(
+    "An allowance that is used up, or reserved, needs attention",
+    arguments: [(0, "run again later"), (100, "lower it")])
+  func allowance(limit: Int, remedy: String) async throws {
+    let pipeline = try await SimulatedPipeline(existing: 5, deliveryLimit: limit)
+    let doctor = await Self.examine(try pipeline.load(sets: ["allowance.reserve=95"]))
+    #expect(Self.states(doctor, of: "allowance") == [.attention])
+    #expect(Self.message(doctor, of: "allowance").contains(remedy))
+    await pipeline.org.stop()
+  }
+
   @Test("A checkpoint that is older than the files is a failure, as it is for a run")
   func olderCheckpoint() async throws {
     let pipeline = try await SimulatedPipeline(events: 10, existing: 5)
