@@ -13,6 +13,8 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
   package private(set) var committedRowCount = 0
   /// Records that were read, committed in this run.
   package private(set) var committedReadCount = 0
+  /// Rows that these reads have added or changed.
+  package private(set) var changedReadCount = 0
   package var whileWaiting: (() -> Bool)?
   /// Receives a notice for each schema change, one sentence each.
   package var onNotice: ((String) -> Void)?
@@ -391,6 +393,7 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     self.sealed = nil
     let byteCount = self.pending.reduce(0) { $0 + $1.sealed.bytes.count }
     self.committedRowCount -= commit.refusedRows.count
+    self.changedReadCount += commit.changedReadCount
     for rows in self.pending {
       self.committedRowCount += rows.sealed.rows.count
       self.committedReadCount += rows.sealedReads.rows.count

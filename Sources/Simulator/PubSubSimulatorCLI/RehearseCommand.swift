@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Glibc
 import JSON
 import PubSubSimulator
 import Rehearsal
@@ -11,9 +12,10 @@ struct RehearseCommand: AsyncParsableCommand {
     discussion: """
       Runs the real exporter as a crontab would, through silence, outages, token expiry, overlapping runs \
       and restarts of the database; waits are skipped. The file is not changed: org, output directories, \
-      state and database URL are replaced. Prints what was seen.
+      state and database URL are replaced. Prints what was seen. A signal ends the exporter's runs and \
+      removes the output.
       Exit codes: 0 the last run succeeded and the output is what was published; 1 it is not; 64 command \
-      line, or a pipeline that cannot be rehearsed.
+      line, or a pipeline that cannot be rehearsed; 129, 130, 143 SIGHUP, SIGINT, SIGTERM.
       """)
 
   @Argument(help: "The pipeline file.", completion: .file(extensions: ["json"]))
@@ -51,6 +53,7 @@ struct RehearseCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
+    let signals = SignalStream()
     let work = try self.makeWork()
     defer { if self.work == nil { try? FileManager.default.removeItem(atPath: work) } }
     let rehearsal: Rehearsal
@@ -65,7 +68,25 @@ struct RehearseCommand: AsyncParsableCommand {
       FileHandle.standardError.write(Data("pubsub-simulator: \(error)\n".utf8))
       throw ExitCode(64)
     }
-    let account = try await rehearsal.run()
+    let display = RehearsalDisplay()
+    let task = Task { try await rehearsal.run { display.show($0) } }
+    let watch = Task { () -> Int32? in
+      for await signal in signals.stream where signal != SIGUSR1 {
+        task.cancel()
+        return signal
+      }
+      return nil
+    }
+    let result = await task.result
+    display.finish()
+    watch.cancel()
+    if case .failure(let error) = result, error is CancellationError, let signal = await watch.value
+    {
+      FileHandle.standardError.write(
+        Data("pubsub-simulator: stopped by a signal; the runs have been ended\n".utf8))
+      throw ExitCode(128 + signal)
+    }
+    let account = try result.get()
     FileHandle.standardOutput.write(Data((self.json ? account.json : account.text).utf8))
     guard account.isGood else { throw ExitCode(1) }
   }

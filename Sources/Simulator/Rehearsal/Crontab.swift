@@ -57,8 +57,16 @@ struct Crontab {
   }
 
   /// - Parameter lastRuns: how many runs there may be behind the end, until one succeeds.
-  mutating func run(lastRuns: Int) async throws {
-    while self.server.now < self.end || !self.running.isEmpty { try await self.step() }
+  mutating func run(
+    lastRuns: Int, onProgress: (Rehearsal.Progress) -> Void
+  ) async throws {
+    while self.server.now < self.end || !self.running.isEmpty {
+      try await self.step()
+      onProgress(
+        Rehearsal.Progress(
+          elapsed: min(self.server.now, self.end) - self.start, length: self.end - self.start,
+          runs: self.startedCount - self.running.count))
+    }
     for _ in 0..<lastRuns {
       try await self.startRun()
       while !self.running.isEmpty { try await self.step() }
@@ -67,11 +75,14 @@ struct Crontab {
     }
   }
 
+  /// Returns when no run is left, so that nothing is written any more.
   func killAll() {
     for (run, _) in self.running { run.kill() }
+    for (run, _) in self.running { run.wait() }
   }
 
   private mutating func step() async throws {
+    try Task.checkCancellation()
     try self.reap()
     let now = self.server.now
     while let first = self.actions.first, first.time <= now {

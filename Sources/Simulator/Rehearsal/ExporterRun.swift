@@ -59,6 +59,11 @@ final class ExporterRun {
 
   func kill() { Glibc.kill(self.processID, SIGKILL) }
 
+  /// Returns after its end.
+  func wait() {
+    while self.process.isRunning { usleep(1000) }
+  }
+
   /// - Throws: when it has been running for minutes that nobody skipped.
   func checkPatience() throws {
     guard ContinuousClock.now - self.begun > Self.patience else { return }

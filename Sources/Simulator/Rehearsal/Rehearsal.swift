@@ -63,7 +63,22 @@ package struct Rehearsal: Sendable {
       eventsPerDay: options.eventsPerDay, hasDatabase: self.pipeline.hasPostgres)
   }
 
-  package func run() async throws -> RehearsalAccount {
+  /// How far a rehearsal has come.
+  package struct Progress: Sendable, Equatable {
+    /// Simulated time since the beginning, in milliseconds.
+    package var elapsed: Int64
+    /// The simulated time of the whole rehearsal, in milliseconds.
+    package var length: Int64
+    /// Runs that have ended.
+    package var runs: Int
+  }
+
+  /// Ends early when its task is cancelled. However it ends, no process of it is left.
+  ///
+  /// - Parameter onProgress: called often.
+  package func run(
+    onProgress: @escaping @Sendable (Progress) -> Void = { _ in }
+  ) async throws -> RehearsalAccount {
     try FileManager.default.createDirectory(
       atPath: "\(self.options.work)/runs", withIntermediateDirectories: true)
     let path = "\(self.options.work)/pipeline.json"
@@ -86,7 +101,7 @@ package struct Rehearsal: Sendable {
       rehearsal: self, server: server, clock: clock, arguments: arguments,
       environment: environment)
     do {
-      try await crontab.run(lastRuns: Self.mostLastRuns)
+      try await crontab.run(lastRuns: Self.mostLastRuns, onProgress: onProgress)
     } catch {
       crontab.killAll()
       await server.stop()

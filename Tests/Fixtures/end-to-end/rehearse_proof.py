@@ -10,6 +10,7 @@ import datetime
 import glob
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -64,6 +65,35 @@ def rehearse_route(programs, work, arguments):
     if rows["all sinks"] != parts[0] + parts[1] or parts[2] >= parts[1]:
         sys.exit("the sinks of a route have: %s" % rows)
     print(json.dumps({"routed": rows}), flush=True)
+
+
+def check_signals(programs, work):
+    """A signal leaves neither a process nor a directory."""
+    directory = work + "/stopped"
+    os.mkdir(directory)
+    path = work + "/stopped.json"
+    harness.write_json(path, harness.pipeline("stopped", [TOPIC]))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = subprocess.Popen(
+            [programs + "/pubsub-simulator", "rehearse", path, "--days", "3660"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, env=dict(os.environ, TMPDIR=directory))
+        while not glob.glob(directory + "/*/runs/*.stderr"):
+            if process.poll() is not None:
+                sys.exit("the rehearsal has ended: %s" % process.stderr.read())
+            time.sleep(0.01)
+        process.send_signal(number)
+        said = process.communicate()[1].decode()
+        if process.returncode != 128 + number or "stopped by a signal" not in said:
+            sys.exit("after signal %d: exit code %d, %r" % (number, process.returncode, said))
+        if os.listdir(directory):
+            sys.exit("signal %d left %s" % (number, os.listdir(directory)))
+        for link in glob.glob("/proc/[0-9]*/cmdline"):
+            try:
+                with open(link, "rb") as file:
+                    if directory.encode() in file.read():
+                        sys.exit("signal %d left process %s" % (number, link))
+            except OSError:
+                pass
 
 
 def check_refusals(programs, work):
@@ -145,6 +175,7 @@ def check_times(programs, work):
 def main():
     arguments = harness.arguments(days=1, every="4h", seed=1, only=[])
     work = arguments.work
+    check_signals(arguments.programs, work)
     check_refusals(arguments.programs, work)
     check_product(arguments.programs, work)
     check_times(arguments.programs, work)

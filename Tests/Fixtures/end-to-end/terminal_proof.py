@@ -9,6 +9,7 @@ terminal shows why nothing comes and keeps what was done; a reset leaves a line 
 JSON line; exits 1 at the first difference.
 """
 
+import fcntl
 import glob
 import json
 import os
@@ -20,6 +21,7 @@ import socket
 import struct
 import subprocess
 import sys
+import termios
 
 import grpc
 
@@ -89,6 +91,38 @@ def database(client):
 def require(condition, what):
     if not condition:
         sys.exit("not so: %s" % (what,))
+
+
+class Screen:
+    """What a terminal shows that obeys the few sequences which a run may use."""
+
+    def __init__(self):
+        self.lines, self.row, self.column, self.rest = [""], 0, 0, ""
+
+    def show(self, part):
+        text = self.rest + part.decode()
+        self.rest = ""
+        while text:
+            piece = re.match("\r|\n|\x1b\\[K|\x1b\\[A|[^\r\n\x1b]+", text)
+            if not piece:
+                require(len(text) < 3, "the terminal gets %r" % text)
+                self.rest = text
+                return
+            piece, text = piece[0], text[len(piece[0]):]
+            line = self.lines[self.row]
+            if piece == "\r":
+                self.column = 0
+            elif piece == "\n":
+                self.row += 1
+                if self.row == len(self.lines):
+                    self.lines.append("")
+            elif piece == "\x1b[K":
+                self.lines[self.row] = line[:self.column]
+            elif piece == "\x1b[A":
+                self.row = max(0, self.row - 1)
+            else:
+                self.lines[self.row] = line[:self.column].ljust(self.column) + piece + line[self.column + len(piece):]
+                self.column += len(piece)
 
 
 class Proof:
@@ -271,15 +305,7 @@ class Proof:
         process = subprocess.Popen([self.program, "run", *words], stderr=follower, env=environment)
         os.close(follower)
         text = b""
-        while True:
-            ready, _, _ = select.select([leader], [], [], 60)
-            require(ready, "silent for a minute: %r" % text)
-            try:
-                part = os.read(leader, 4096)
-            except OSError:
-                break
-            if not part:
-                break
+        while part := self.read(leader, text):
             text += part
         os.close(leader)
         return process.wait(), text.decode()
@@ -300,6 +326,51 @@ class Proof:
         require(code == 75 and re.search(r"cannot .*Connection refused; attempt 1, (next in 1 s|trying again)", text), text)
         require(re.search(r"attempt [23], next in ", text) and "0 events" not in text, text)
         require("warning" not in text, text)
+
+    def interrupted(self, environment, columns):
+        """The lines of a run, then, after Ctrl-C, nothing but the summary and the reason."""
+        document = harness.pipeline("interrupted%d" % columns, [TOPIC])
+        document["run"]["quiet"] = "5m"
+        path = "%s/interrupted%d.json" % (self.work, columns)
+        harness.write_json(path, document)
+        leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = subprocess.Popen(
+            [self.program, "run", path], stderr=follower, env=dict(environment, TERM="xterm"))
+        os.close(follower)
+        screen, shown = Screen(), None
+        awaited = "waiting for silence: 2 s of " if columns >= 80 else "2,000 events"
+        try:
+            while part := self.read(leader, screen.lines):
+                screen.show(part)
+                # What is read may be a part of what is drawn.
+                topic, sink = (screen.lines + [""])[:2]
+                if shown is None and awaited in topic and sink.endswith(" in progress" if columns >= 80 else "KiB"):
+                    shown = list(screen.lines)
+                    process.send_signal(signal.SIGINT)
+            require(process.wait() == 75, screen.lines)
+        finally:
+            # It would wait for minutes, and whoever reads this proof's output for it.
+            process.kill()
+            process.wait()
+            os.close(leader)
+        require(shown and len(shown) == 2 and max(map(len, shown)) < columns, shown)
+        require(shown[0].startswith("OpportunityChangeEvent  2,000 events"), shown)
+        # Some events change several records.
+        require(re.match(r"files                   2,\d{3} rows  [\d.]+ KiB", shown[1]), shown)
+        summary, reason = screen.lines[:2]
+        require(re.match(r"2,000 events, \d files?, [\d.]+ KiB in \d+ s; newest change ", summary), screen.lines)
+        require("stopped by a signal" in reason and not "".join(screen.lines[2:]), screen.lines)
+
+    @staticmethod
+    def read(leader, seen):
+        """What has come to a terminal; nothing when its process has ended."""
+        ready, _, _ = select.select([leader], [], [], 60)
+        require(ready, "silent for a minute: %r" % (seen,))
+        try:
+            return os.read(leader, 4096)
+        except OSError:
+            return b""
 
     def reset(self, environment):
         path = self.write("reset")
@@ -362,6 +433,8 @@ def main():
         proof.unreachable(environment)
         proof.followed(environment)
         proof.terminal(environment)
+        for columns in [60, 80, 120]:
+            proof.interrupted(environment, columns)
     print(json.dumps({"outputs_checked": checked}))
 
 

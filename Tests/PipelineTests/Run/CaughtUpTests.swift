@@ -33,6 +33,23 @@ import Testing
     #expect(rules.quietDeadline == self.start + .seconds(55))
   }
 
+  @Test("The silence so far counts from the last message, or from the opening of the stream")
+  func silence() {
+    typealias Silence = CaughtUp.Silence
+    var rules = self.rules(isConfirmed: false)
+    #expect(
+      rules.silence(at: self.start + .seconds(4))
+        == Silence(elapsed: .seconds(4), needed: .seconds(30)))
+    rules.responded(events: 3, pending: 0, newestCommit: nil, at: self.start + .seconds(20))
+    #expect(
+      rules.silence(at: self.start + .seconds(29))
+        == Silence(elapsed: .seconds(9), needed: .seconds(15)))
+    rules.held()
+    #expect(rules.silence(at: self.start + .seconds(30)) == nil)
+    rules.responded(events: 0, pending: 0, newestCommit: nil, at: self.start + .seconds(40))
+    #expect(rules.silence(at: self.start + .seconds(41)) == nil, "a rule has decided")
+  }
+
   @Test("Silence of a closed stream does not count")
   func closed() {
     var rules = self.rules()

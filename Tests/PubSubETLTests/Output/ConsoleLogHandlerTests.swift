@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import JSON
 import Logging
@@ -10,7 +11,12 @@ final class ConsoleOutput: @unchecked Sendable {
   // Guard: the console calls one writer at a time, and tests read after it has returned.
   var text = ""
 
-  func console() -> ErrorConsole { ErrorConsole { text, _ in self.text += text.text } }
+  func console() -> ErrorConsole {
+    ErrorConsole { text, _ in
+      self.text += text.text
+      return true
+    }
+  }
 }
 
 @Suite("Log lines")
@@ -125,7 +131,7 @@ struct ConsoleLogHandlerTests {
     let output = ConsoleOutput()
     let console = output.console()
     let secrets = SecretMask()
-    let progress = PrintableText.unended("1 event", hiding: secrets)
+    let progress = PrintableText.unended(["1 event"], hiding: secrets)
     console.showProgress(progress)
     console.showProgress(progress)
     console.write(PrintableText(line: "log", hiding: secrets))
@@ -133,5 +139,31 @@ struct ConsoleLogHandlerTests {
     console.write(PrintableText(line: "end", hiding: secrets))
     #expect(
       output.text == "\r\u{1B}[K1 event\r\u{1B}[Klog\n1 event\r\u{1B}[Kend\n")
+  }
+
+  @Test("Several lines of progress are erased before others are drawn")
+  func severalLines() {
+    let output = ConsoleOutput()
+    let console = output.console()
+    let secrets = SecretMask()
+    console.showProgress(.unended(["one", "two\u{1B}", "three"], hiding: secrets))
+    console.showProgress(.unended(["four"], hiding: secrets))
+    let up = "\u{1B}[A\u{1B}[K"
+    #expect(
+      output.text
+        == "\r\u{1B}[Kone\ntwo\u{FFFD}\nthree\r\u{1B}[K\(up)\(up)four")
+  }
+
+  @Test("Progress that was dropped is not erased")
+  func droppedProgress() {
+    let texts = Lock<[String]>([])
+    let console = ErrorConsole { text, isPassing in
+      texts.withLock { $0.append(text.text) }
+      return !isPassing
+    }
+    let secrets = SecretMask()
+    console.showProgress(.unended(["one", "two"], hiding: secrets))
+    console.write(PrintableText(line: "log", hiding: secrets))
+    #expect(texts.withLock { $0.last } == "log\n")
   }
 }

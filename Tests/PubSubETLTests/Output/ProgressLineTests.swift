@@ -4,102 +4,52 @@ import Testing
 
 @Suite("Progress line")
 struct ProgressLineTests {
-  @Test("The line shows events, rate, newest change, bytes and files within the terminal's width")
-  func line() {
-    var progress = ProgressLine()
-    let wallTime: Int64 = 1_771_300_995_000
-    var snapshot = ProgressSnapshot()
-    #expect(
-      progress.update(snapshot, at: .zero, wallTime: wallTime, columns: 80)
-        == "0 events  0/s  0 B  0 files")
-    snapshot = ProgressSnapshot(
-      events: 12_345, bytes: 3 << 20, files: 1, newestCommit: wallTime - 185_000)
-    #expect(
-      progress.update(snapshot, at: .milliseconds(199), wallTime: wallTime, columns: 80) == nil)
-    #expect(
-      progress.update(snapshot, at: .seconds(2), wallTime: wallTime, columns: 80)
-        == "12,345 events  6,173/s  newest change 3 min 05 s ago  3.0 MiB  1 file")
-    #expect(
-      progress.update(snapshot, at: .seconds(3), wallTime: wallTime, columns: 10) == "12,345 ev")
-  }
-
-  @Test("During an outage the line shows the cause and the next attempt")
-  func failure() {
-    var progress = ProgressLine()
-    var snapshot = ProgressSnapshot(activity: "logging in at https://acme.my.salesforce.com")
-    func line(at seconds: Int, columns: Int = 120) -> String? {
-      progress.update(snapshot, at: .seconds(seconds), wallTime: 0, columns: columns)
-    }
-    #expect(line(at: 0) == "logging in at https://acme.my.salesforce.com …")
-    snapshot.failure = ProgressSnapshot.Failure(
-      message: "cannot connect to api.example:7443: Connection refused", attempts: 4,
-      delay: .milliseconds(7400))
-    #expect(
-      line(at: 1)
-        == "cannot connect to api.example:7443: Connection refused; attempt 4, next in 8 s")
-    // What is cut is the message, not the time.
-    #expect(
-      line(at: 2, columns: 50) == "cannot conne…tion refused; attempt 4, next in 8 s")
-    snapshot.failure?.delay = .zero
-    #expect(line(at: 3)?.hasSuffix("; attempt 4, trying again") == true)
-  }
-
   @Test("The summary stays, with singular forms and without zero counts")
   func summary() {
     let now: Int64 = 1_771_300_995_000
     let time = Phrase.localTime(now, now: now)
     func text(
-      _ snapshot: ProgressSnapshot, rows: [(count: Int64, place: String)] = [],
-      hasFiles: Bool = true
+      events: Int64 = 0, read: Int = 0, bytes: Int64? = nil, files: Int = 0,
+      newestCommit: Int64? = nil, rows: [(count: Int64, place: String)] = []
     ) -> String {
-      ProgressLine.summary(
-        snapshot, rows: rows, hasFiles: hasFiles, duration: .milliseconds(17_200), now: now)
+      var snapshot = ProgressSnapshot()
+      snapshot.topics = [.init(name: "/data/A", events: events, newestCommit: newestCommit)]
+      snapshot.recordsRead = read
+      if let bytes {
+        var sink = RunReport.Sink(name: "files", type: "files", target: "/out", bytes: bytes)
+        sink.files = files
+        snapshot.sinks = [sink]
+      }
+      return ProgressLine.summary(
+        snapshot, rows: rows, duration: .milliseconds(17_200), now: now)
     }
-    let snapshot = ProgressSnapshot(events: 7512, bytes: 1 << 20, files: 2, newestCommit: now)
-    #expect(text(snapshot) == "7,512 events, 2 files, 1.0 MiB in 17 s; newest change \(time)")
+    #expect(
+      text(events: 7512, bytes: 1 << 20, files: 2, newestCommit: now)
+        == "7,512 events, 2 files, 1.0 MiB in 17 s; newest change \(time)")
     #expect(
       text(
-        ProgressSnapshot(events: 1, bytes: 99, files: 1),
-        rows: [(2, "in PostgreSQL"), (3, "on standard output")])
+        events: 1, bytes: 99, files: 1, rows: [(2, "in PostgreSQL"), (3, "on standard output")])
         == "1 event, 1 file, 99 B, 2 rows in PostgreSQL, 3 rows on standard output in 17 s")
     #expect(
-      text(snapshot, rows: [(9001, "in PostgreSQL")], hasFiles: false)
+      text(events: 7512, newestCommit: now, rows: [(9001, "in PostgreSQL")])
         == "7,512 events, 9,001 rows in PostgreSQL in 17 s; newest change \(time)")
-    #expect(text(ProgressSnapshot()) == "no new events in 17 s")
+    #expect(text(bytes: 0) == "no new events in 17 s")
     #expect(
-      text(
-        ProgressSnapshot(recordsRead: 1200), rows: [(1200, "in PostgreSQL")], hasFiles: false)
-        == "no new events, 1,200 records read, 1,200 rows in PostgreSQL in 17 s")
+      text(read: 180_252, rows: [(1975, "in PostgreSQL")])
+        == "no new events, 180,252 records read, 1,975 rows changed in PostgreSQL in 17 s")
   }
 
   @Test(
-    "The line shows the wait for records, then how many of all have arrived",
+    "Names are columns: without the kind of topic, and shortened in the middle",
     arguments: [
-      (ProgressSnapshot.Records(count: 0, startIn: .seconds(42)), "records will be read in 42 s"),
-      (.init(count: 0), "waiting for records"), (.init(count: 1200), "1,200 records read"),
-      (.init(count: 1200, total: 9000), "1,200 of 9,000 records"),
+      (["/data/AChangeEvent", "warehouse"], ["AChangeEvent", "warehouse   "]),
       (
-        .init(count: 1200, total: 9000, timeLeft: .seconds(61)),
-        "1,200 of 9,000 records, 1 min 01 s left"
-      ),
+        ["/event/A_Platform_Event_With_A_Very_Long_Name__e", "x"],
+        ["A_Platform_Ev…y_Long_Name__e", "x" + String(repeating: " ", count: 27)]
+      ), (["表", "xyz"], ["表 ", "xyz"]),
     ])
-  func records(_ records: ProgressSnapshot.Records, words: String) {
-    var progress = ProgressLine()
-    let line = progress.update(
-      ProgressSnapshot(records: records), at: .zero, wallTime: 0, columns: 80)
-    #expect(line == "0 events  0/s  \(words)")
-  }
-
-  @Test("The rate covers the last seconds")
-  func rate() {
-    var progress = ProgressLine()
-    for second in 0...20 {
-      let events: Int64 = second <= 10 ? Int64(second) * 1000 : 10_000
-      let line = progress.update(
-        ProgressSnapshot(events: events), at: .seconds(second), wallTime: 0, columns: 80)
-      if second == 10 { #expect(line?.hasPrefix("10,000 events  1,000/s") == true) }
-      if second == 20 { #expect(line?.hasPrefix("10,000 events  0/s") == true) }
-    }
+  func names(_ names: [String], expected: [String]) {
+    #expect(ProgressLine.names(names) == expected)
   }
 
   @Test(

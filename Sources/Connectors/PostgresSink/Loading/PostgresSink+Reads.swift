@@ -181,15 +181,19 @@ extension PostgresSink: CopyStore {
   // MARK: Transactions
 
   func loadReads(of commit: inout SealedCommit) throws {
+    commit.changedReadCount = 0
     for rows in self.pending where !rows.sealedReads.rows.isEmpty {
       let all = rows.sealedReads.rows.indices
       if self.reads.passes[rows.entity]?.pass?.state != .complete, let current = rows.tables.current
       {
         try SeenRecords(current).add(rows.sealedReads, rows: all, over: self.connection)
       }
+      var changedCount = 0
       try self.load(rows, all, commit.care, refused: &commit.refusedReads) { range in
-        try rows.loader.loadReads(rows.sealedReads, rows: range, over: self.connection)
+        changedCount += try rows.loader.loadReads(
+          rows.sealedReads, rows: range, over: self.connection)
       }
+      commit.changedReadCount += changedCount
       self.note(newestStamp: rows.loader.newestStamp, of: rows.entity)
     }
     try self.storePasses(of: commit.content)

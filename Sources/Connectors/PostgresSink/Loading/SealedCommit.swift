@@ -23,6 +23,8 @@ struct SealedCommit {
   }
 
   let content: OpenCommit
+  /// Rows that are new or have changed because their records were read.
+  var changedReadCount = 0
   /// Positions to be stored, JSON text.
   var topics = "{}"
   /// Milliseconds since 1970; nil if unknown for any topic.

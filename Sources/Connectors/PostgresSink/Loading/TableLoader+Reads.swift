@@ -13,10 +13,13 @@ extension TableLoader {
   }
 
   /// Writes records that were read. Load the events of the transaction first.
+  ///
+  /// - Returns: how many of the rows were new or have changed.
+  @discardableResult
   package func loadReads(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
-  ) throws {
-    guard !rows.isEmpty else { return }
+  ) throws -> Int {
+    guard !rows.isEmpty else { return 0 }
     try connection.finishCopy()
     for index in rows where buffer.rows[index].change != .readFields {
       guard let read = buffer.rows[index].read else { continue }
@@ -25,10 +28,10 @@ extension TableLoader {
     }
     guard let current else {
       try self.history?.loadMissingReads(buffer, rows: rows, over: connection)
-      return
+      return rows.count
     }
     let sorted = try self.sorted(buffer, rows, current, over: connection)
-    try self.fill(buffer, sorted.filling, current, over: connection)
+    let filledCount = try self.fill(buffer, sorted.filling, current, over: connection)
     try self.history?.copyReads(buffer, rows: sorted.new, over: connection)
     try self.fold(buffer, sorted.new) { fold in
       try current.copyNew(fold, buffer, over: connection)
@@ -37,10 +40,13 @@ extension TableLoader {
       try current.replace(fold, buffer, over: connection)
     }
     try self.merge(buffer, sorted.merged, over: connection)
-    guard let resync, try resync.hasOpenEntries(over: connection) else { return }
+    let changedCount =
+      sorted.new.count + sorted.replacing.count + sorted.merged.count + filledCount
+    guard let resync, try resync.hasOpenEntries(over: connection) else { return changedCount }
     let records = Set(
       rows.lazy.filter { buffer.rows[$0].change != .readFields }.map { buffer.recordID($0) })
     try resync.close(of: Array(records), current: current.definition, over: connection)
+    return changedCount
   }
 
   private func merge(
@@ -57,11 +63,13 @@ extension TableLoader {
   }
 
   /// Writes reads of columns that rows lack.
+  ///
+  /// - Returns: how many rows have changed.
   private func fill(
     _ buffer: RowBuffer, _ reads: [Int], _ current: CurrentTable,
     over connection: PostgresConnection
-  ) throws {
-    guard let events = self.eventTable, !reads.isEmpty else { return }
+  ) throws -> Int {
+    guard let events = self.eventTable, !reads.isEmpty else { return 0 }
     let columns = Self.columns(of: reads, buffer)
     var changed: Set<String> = []
     try self.fold(buffer, reads) { fold in
@@ -72,6 +80,7 @@ extension TableLoader {
     }
     try self.history?.loadMissingReads(
       buffer, rows: reads.filter { changed.contains(buffer.recordID($0)) }, over: connection)
+    return changed.count
   }
 
   /// The columns that some of the rows hold.

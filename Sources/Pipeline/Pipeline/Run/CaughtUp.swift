@@ -108,6 +108,24 @@ package struct CaughtUp: Sendable {
   /// Whether nothing has come for long enough. Valid only while nothing is waiting to be taken.
   package func isQuiet(at now: Instant) -> Bool { self.quietDeadline.map { now >= $0 } ?? false }
 
+  /// How long the stream has been silent, and for how long it must be to count as caught up; nil
+  /// while the stream is not open or a response is held, and once a rule has decided.
+  package func silence(at now: Instant) -> Silence? {
+    guard self.rule == nil, let deadline = self.quietDeadline else { return nil }
+    let needed = self.lastMessage == nil ? self.firstWait : self.configuration.quiet
+    let left = min(max(.zero, deadline - now), needed)
+    return Silence(elapsed: needed - left, needed: needed)
+  }
+
+  package struct Silence: Sendable, Equatable {
+    package var elapsed: Duration
+    package var needed: Duration
+    package init(elapsed: Duration, needed: Duration) {
+      self.elapsed = elapsed
+      self.needed = needed
+    }
+  }
+
   /// When the silence will be long enough; nil while the stream is not open or a response is held.
   package var quietDeadline: Instant? {
     guard let openedAt = self.openedAt, !self.isHeld else { return nil }

@@ -425,6 +425,11 @@ package final class PipelineRunner<S: Source> {
       self.statistics.topics[topic].epoch = self.topics[topic].cursors.epoch
       self.statistics.topics[topic].resume = self.topics[topic].cursors.resume
       if self.topics[topic].openedAt == nil { self.statistics.topics[topic].openedAt = nil }
+      self.statistics.topics[topic].awaitsPosition = self.topics[topic].awaitsPosition
+      guard case .caughtUp = self.configuration.until else { continue }
+      self.statistics.topics[topic].isCaughtUp = self.topics[topic].caughtUp.rule != nil
+      self.statistics.topics[topic].silence =
+        self.isStopping ? nil : self.topics[topic].caughtUp.silence(at: now)
     }
     self.onProgress?(self.statistics)
   }

@@ -40,6 +40,12 @@ package struct RunStatistics: Sendable {
     /// The place of the next event when the run began.
     package internal(set) var begin: StreamPlace?
     package var caughtUpBy: String?
+    /// The run waits for nothing more of this topic; never true for a run that follows.
+    package internal(set) var isCaughtUp = false
+    /// Nil unless the run ends when this topic has been silent for long enough.
+    package internal(set) var silence: CaughtUp.Silence?
+    /// The run goes on only until a keepalive of this topic has come.
+    package internal(set) var awaitsPosition = false
     package var epoch = 1
     package var resume: ReplayID?
 

@@ -1,15 +1,15 @@
 import EventLoop
 
-/// Standard error, shared by log lines and the live progress line: a log line stands above the
-/// progress line, which is drawn again below it.
+/// Standard error, shared by log lines and the live progress: a log line appears above the progress,
+/// which is drawn again below it.
 final class ErrorConsole: Sendable {
-  /// The line that is shown; held while something is written.
-  private let progress = Lock<PrintableText?>(nil)
-  private let sink: @Sendable (PrintableText, _ isPassing: Bool) -> Void
+  /// The lines that are shown, the last one without its end; held while something is written.
+  private let progress = Lock(PrintableText.empty)
+  private let sink: @Sendable (PrintableText, _ isPassing: Bool) -> Bool
 
-  /// - Parameter sink: where text goes; replaced in tests.
+  /// - Parameter sink: where text goes; false for text that it drops. Replaced in tests.
   init(
-    sink: @escaping @Sendable (PrintableText, _ isPassing: Bool) -> Void = {
+    sink: @escaping @Sendable (PrintableText, _ isPassing: Bool) -> Bool = {
       MessageWriter.standardError.write($0, isPassing: $1)
     }
   ) {
@@ -19,16 +19,20 @@ final class ErrorConsole: Sendable {
   /// Writes a line, which brings its end.
   func write(_ line: PrintableText) {
     self.progress.withLock { progress in
-      self.sink(progress.map { PrintableText.lineEraser + line + $0 } ?? line, false)
+      _ = self.sink(
+        progress == .empty
+          ? line : PrintableText.eraser(lineCount: progress.lineCount) + line + progress, false)
     }
   }
 
-  /// Shows a line without its end in place of the last one; nil takes it away.
-  func showProgress(_ line: PrintableText?) {
+  /// Shows lines, the last one without its end, in place of the last ones; nil takes them away.
+  func showProgress(_ lines: PrintableText?) {
     self.progress.withLock { progress in
-      guard line != progress else { return }
-      progress = line
-      self.sink(PrintableText.lineEraser + (line ?? .empty), line != nil)
+      let lines = lines ?? .empty
+      guard lines != progress else { return }
+      let text = PrintableText.eraser(lineCount: progress.lineCount) + lines
+      // What was dropped is not on the terminal, and must not be erased there.
+      if self.sink(text, lines != .empty) || lines == .empty { progress = lines }
     }
   }
 }

@@ -2,15 +2,15 @@ internal import Bytes
 internal import Clocks
 import Pipeline
 
-/// The progress line of a run on the terminal of standard error. Used by one thread at a time.
+/// The progress of a run on the terminal of standard error. Used by one thread at a time.
 final class LiveProgress {
   private let console: ErrorConsole
   private let secrets: SecretMask
   private let clock: ProcessClock
   private let start: ContinuousClock.Instant
-  private var line = ProgressLine()
+  private var display = ProgressDisplay()
 
-  /// Nil when standard error is not a terminal that can erase a line, or has rows on it: then nothing is
+  /// Nil when standard error is not a terminal that can erase lines, or has rows on it: then nothing is
   /// shown.
   ///
   /// - Parameter hasRows: rows go to standard output.
@@ -27,15 +27,16 @@ final class LiveProgress {
     self.start = clock.now
   }
 
-  /// Cheap enough to be called after each batch: most calls draw nothing.
-  func update(_ snapshot: ProgressSnapshot) {
-    let line = self.line.update(
-      snapshot, at: self.clock.now - self.start, wallTime: self.clock.wallTime,
-      columns: StandardStream.error.columns ?? 80)
-    if let line { self.console.showProgress(.unended(line, hiding: self.secrets)) }
+  /// Cheap enough to be called after each batch: most calls draw nothing, and ask for nothing.
+  func update(_ snapshot: () -> ProgressSnapshot) {
+    let time = self.clock.now - self.start
+    guard self.display.isDue(at: time) else { return }
+    let lines = self.display.lines(
+      snapshot(), at: time, wallTime: self.clock.wallTime, size: StandardStream.error.size)
+    self.console.showProgress(.unended(lines, hiding: self.secrets))
   }
 
-  /// Takes the line away.
+  /// Takes the lines away.
   func finish() { self.console.showProgress(nil) }
 
   /// Writes a line that stays.

@@ -58,7 +58,9 @@ final class MessageWriter: Sendable {
   ///
   /// - Parameter isPassing: another message will take its place, so it is left out without being
   ///   counted while others wait.
-  func write(_ text: PrintableText, isPassing: Bool = false) {
+  /// - Returns: whether the message was accepted.
+  @discardableResult
+  func write(_ text: PrintableText, isPassing: Bool = false) -> Bool {
     let size = text.text.utf8.count
     let answer = self.state.withLock { state -> OnMessage in
       if isPassing, state.isWriting || !state.waiting.isEmpty { return .drop }
@@ -73,7 +75,9 @@ final class MessageWriter: Sendable {
       return state.isStarted ? .wait : .start
     }
     if answer == .start { self.start() }
-    if answer != .drop { self.hasWork.signal() }
+    guard answer != .drop else { return false }
+    self.hasWork.signal()
+    return true
   }
 
   /// Waits until all messages are written.

@@ -43,15 +43,30 @@ struct PrintableText: Sendable, Equatable {
 
   static let empty = PrintableText(unchecked: "")
 
-  /// Back to the first column and erase to the end of the line (ECMA-48 EL).
-  static let lineEraser = PrintableText(unchecked: "\r\u{1B}[K")
+  /// The number of lines, one without an end included.
+  var lineCount: Int { self.text.utf8.count { $0 == UInt8(ascii: "\n") } + 1 }
 
   /// To the first line and erase the screen below (ECMA-48 CUP, ED).
   static let screenEraser = PrintableText(unchecked: "\u{1B}[H\u{1B}[J")
 
-  /// A line without its end, for a place that is written again.
+  /// Erases lines that were written without the end of the last one, and leaves the cursor at the
+  /// beginning of the first (ECMA-48 EL, CUU).
+  ///
+  /// - Parameter lineCount: none are erased as one is, which may have other text in it.
+  static func eraser(lineCount: Int) -> PrintableText {
+    PrintableText(
+      unchecked: "\r\u{1B}[K" + String(repeating: "\u{1B}[A\u{1B}[K", count: max(0, lineCount - 1)))
+  }
+
+  /// A line without its end, for a place that is written again or an answer.
   static func unended(_ line: String, hiding secrets: SecretMask) -> PrintableText {
-    PrintableText(unchecked: Self.line(secrets.redacted(line)))
+    Self.unended([line], hiding: secrets)
+  }
+
+  /// Lines, the last one without its end, for a place that is written again.
+  static func unended(_ lines: [String], hiding secrets: SecretMask) -> PrintableText {
+    PrintableText(
+      unchecked: lines.map { Self.line(secrets.redacted($0)) }.joined(separator: "\n"))
   }
 
   enum Color: String {

@@ -1,112 +1,127 @@
-/// The progress of a run.
-struct ProgressSnapshot: Sendable, Equatable {
-  var events: Int64 = 0
-  /// Bytes written to sinks, compressed.
-  var bytes: Int64 = 0
-  /// Files finished.
-  var files: Int = 0
-  /// Newest commit time seen, in milliseconds since 1970; nil before the first change event.
-  var newestCommit: Int64?
-  /// Records read over REST and Bulk, beside the events; nil when none are.
-  var records: Records?
-  /// Records that this run has read.
-  var recordsRead = 0
-  /// The current wait before anything can arrive.
-  var activity: String?
-  var failure: Failure?
+/// How progress is written: a line each for topics, sinks, records and failures, and numbers as people
+/// read them.
+enum ProgressLine {
+  /// The most columns of a name.
+  private static let longestName = 28
+  /// A topic that is less far behind is up to date.
+  private static let backlog = Duration.seconds(60)
 
-  /// Totals of all objects whose records are being read.
-  struct Records: Sendable, Equatable {
-    var count: Int
-    /// Nil before it is known of every object.
-    var total: Int?
-    /// Until the first are asked for; nil when they have been.
-    var startIn: Duration?
-    /// Until all have been read, at the rate so far; nil before there is one.
-    var timeLeft: Duration?
-  }
-
-  /// An attempt to reach a service or database that failed and will be repeated.
-  struct Failure: Sendable, Equatable {
-    var message: String
-    /// How many have failed in a row.
-    var attempts: Int
-    /// Until the next.
-    var delay = Duration.zero
-  }
-}
-
-/// The live line of a run on a terminal: events, rate, age of the newest change, bytes, files; or why
-/// nothing comes. A value without clock and output: give it snapshots, show what it returns.
-struct ProgressLine {
-  /// Shortest time between two drawings.
-  static let interval = Duration.milliseconds(200)
-  /// The rate is that of the last seconds.
-  private static let window = Duration.seconds(5)
-
-  private var samples: [(time: Duration, events: Int64)] = []
-  private var lastDrawn: Duration?
-
-  /// The line to show; nil while the last one is too young.
+  /// `OpportunityChangeEvent  12,345 events  1,203/s  about 2 min left  newest change 3 min 05 s ago`
   ///
   /// - Parameters:
-  ///   - time: since the run began, by a monotonic clock.
   ///   - wallTime: milliseconds since 1970, for the age of the newest change.
-  ///   - columns: width of the terminal; a longer line is cut, since it could not be erased.
-  mutating func update(
-    _ snapshot: ProgressSnapshot, at time: Duration, wallTime: Int64, columns: Int
-  ) -> String? {
-    if let last = self.lastDrawn, time - last < Self.interval { return nil }
-    self.lastDrawn = time
-    self.samples.append((time, snapshot.events))
-    while self.samples.count > 2, time - self.samples[1].time >= Self.window {
-      self.samples.removeFirst()
+  ///   - width: the most columns of the line; what does not fit is left out.
+  static func text(
+    _ topic: ProgressSnapshot.Topic, _ pace: ProgressPace, wallTime: Int64, name: String,
+    width: Int
+  ) -> String {
+    var parts = [Phrase.count(Int(topic.events), "event")]
+    switch topic.state {
+    case .reading: parts.append("\(Self.grouped(pace.rate))/s")
+    case .silent(let elapsed, let needed):
+      parts.append(
+        "waiting for silence: \(elapsed.components.seconds) s of \(needed.components.seconds)")
+    case .awaitingKeepalive: parts.append("waiting for a keepalive")
+    case .caughtUp: parts.append("caught up")
+    case .refused: parts.append("refused")
     }
-    let width = max(0, columns - 1)
-    if let failure = snapshot.failure { return Self.text(failure, width: width) }
-    if let activity = snapshot.activity { return String("\(activity) …".prefix(width)) }
-    var parts = [
-      Phrase.count(Int(snapshot.events), "event"), "\(Self.grouped(self.rate))/s",
-    ]
-    if let newest = snapshot.newestCommit {
-      parts.append("newest change \(Self.age(milliseconds: max(0, wallTime - newest))) ago")
+    if let newest = topic.newestCommit {
+      let lag = Duration.milliseconds(max(0, wallTime - newest))
+      if topic.state == .reading, lag >= Self.backlog, let left = pace.timeLeft(behind: lag) {
+        parts.append("about \(Phrase.duration(left)) left")
+      }
+      parts.append("newest change \(Phrase.duration(lag)) ago")
     }
-    if let records = snapshot.records {
-      parts.append(Self.text(records))
-    } else if snapshot.recordsRead > 0 {
-      parts.append("\(Phrase.count(snapshot.recordsRead, "record")) read")
-    } else {
-      parts.append(Self.size(snapshot.bytes))
-      parts.append(Phrase.count(snapshot.files, "file"))
+    return Self.line(name, parts, width: width)
+  }
+
+  /// `archive  12,345 rows  3.0 MiB  2 files, 1 in progress`,
+  /// `warehouse  1,203 rows  180,252 read, 1,975 changed`
+  static func text(_ sink: RunReport.Sink, name: String, width: Int) -> String {
+    var parts = [Phrase.count(Int(sink.rows), "row")]
+    if sink.rowsRead > 0 {
+      let read = "\(Self.grouped(sink.rowsRead)) read"
+      if case .rows = sink.counted {
+        parts.append("\(read), \(Self.grouped(sink.rowsChanged)) changed")
+      } else {
+        parts.append(read)
+      }
     }
-    return String(parts.joined(separator: "  ").prefix(width))
+    if sink.counted == .files {
+      parts.append(Self.size(sink.bytes + sink.unfinished.bytes))
+      var files = Phrase.count(sink.files, "file")
+      if sink.unfinished.files > 0 { files += ", \(sink.unfinished.files) in progress" }
+      parts.append(files)
+    }
+    return Self.line(name, parts, width: width)
+  }
+
+  /// `and 12 more topics: 3,456 events`
+  static func text(others topics: some Collection<ProgressSnapshot.Topic>, width: Int) -> String {
+    let events = topics.reduce(0) { $0 + $1.events }
+    return Self.fitted(
+      "and \(Phrase.count(topics.count, "more topic")): \(Phrase.count(Int(events), "event"))",
+      width: width)
   }
 
   /// `12,000 of 200,000 records, 2 min left`
-  private static func text(_ records: ProgressSnapshot.Records) -> String {
+  static func text(_ records: ProgressSnapshot.Records, width: Int) -> String {
     if let startIn = records.startIn {
-      return "records will be read in \(Phrase.duration(startIn))"
+      return Self.fitted("records will be read in \(Phrase.duration(startIn))", width: width)
     }
     let count = Self.grouped(Int64(records.count))
     guard let total = records.total else {
-      return records.count == 0 ? "waiting for records" : "\(count) records read"
+      return Self.fitted(
+        records.count == 0 ? "waiting for records" : "\(count) records read", width: width)
     }
     let left = records.timeLeft.map { ", \(Phrase.duration($0)) left" } ?? ""
-    return "\(count) of \(Self.grouped(Int64(total))) records\(left)"
+    return Self.fitted(
+      "\(count) of \(Self.grouped(Int64(total))) records\(left)", width: width)
   }
 
   /// `cannot connect to …: Connection refused; attempt 4, next in 8 s`: of a message that is too long
   /// the beginning, which says what failed, and the end, which says why.
-  private static func text(_ failure: ProgressSnapshot.Failure, width: Int) -> String {
+  static func text(_ failure: ProgressSnapshot.Failure, width: Int) -> String {
     let seconds = (failure.delay + .milliseconds(999)).components.seconds
     let next = seconds > 0 ? "next in \(Phrase.duration(.seconds(seconds)))" : "trying again"
     let end = "; attempt \(failure.attempts), \(next)"
     let room = width - end.count
-    guard room > 1, failure.message.count > room else {
-      return String((failure.message + end).prefix(width))
+    guard room > 1 else { return Self.fitted(failure.message + end, width: width) }
+    return Self.shortened(failure.message, width: room) + end
+  }
+
+  /// Names as columns: what comes after the last slash, of equal width.
+  static func names(_ names: [String]) -> [String] {
+    let short = names.map { name in
+      Self.shortened(
+        String(name[(name.lastIndex(of: "/").map(name.index(after:)) ?? name.startIndex)...]),
+        width: Self.longestName)
     }
-    let head = (room - 1) / 2
-    return failure.message.prefix(head) + "…" + failure.message.suffix(room - 1 - head) + end
+    let width = short.map(TerminalColumns.width).max() ?? 0
+    return short.map { $0 + String(repeating: " ", count: width - TerminalColumns.width($0)) }
+  }
+
+  /// The name and as many of the parts, the most important ones first, as there is room for.
+  private static func line(_ name: String, _ parts: [String], width: Int) -> String {
+    var line = name
+    for part in parts {
+      let longer = line.isEmpty ? part : "\(line)  \(part)"
+      guard TerminalColumns.width(longer) <= width else { break }
+      line = longer
+    }
+    return Self.fitted(line, width: width)
+  }
+
+  static func fitted(_ text: String, width: Int) -> String {
+    TerminalColumns.prefix(text, width: width)
+  }
+
+  /// The beginning and the end of a text that is too long.
+  private static func shortened(_ text: String, width: Int) -> String {
+    guard TerminalColumns.width(text) > width else { return text }
+    let head = (width - 1) / 2
+    return TerminalColumns.prefix(text, width: head) + "…"
+      + TerminalColumns.suffix(text, width: width - 1 - head)
   }
 
   /// `7,512 events, 2 files, 1.0 MiB in 17 s; newest change 14:03:15`: what stays when a run is over.
@@ -115,8 +130,8 @@ struct ProgressLine {
   ///   - rows: of each kind of place that rows go to, such as `in PostgreSQL`.
   ///   - now: milliseconds since 1970.
   static func summary(
-    _ snapshot: ProgressSnapshot, rows: [(count: Int64, place: String)], hasFiles: Bool,
-    duration: Duration, now: Int64
+    _ snapshot: ProgressSnapshot, rows: [(count: Int64, place: String)], duration: Duration,
+    now: Int64
   ) -> String {
     var parts = [
       snapshot.events == 0 ? "no new events" : Phrase.count(Int(snapshot.events), "event")
@@ -124,25 +139,21 @@ struct ProgressLine {
     if snapshot.recordsRead > 0 {
       parts.append("\(Phrase.count(snapshot.recordsRead, "record")) read")
     }
-    if snapshot.events > 0 || snapshot.recordsRead > 0, hasFiles {
-      parts += [Phrase.count(snapshot.files, "file"), Self.size(snapshot.bytes)]
-    }
+    let files = snapshot.sinks.filter { $0.counted == .files }
     if snapshot.events > 0 || snapshot.recordsRead > 0 {
-      parts += rows.map { "\(Phrase.count(Int($0.count), "row")) \($0.place)" }
+      if !files.isEmpty {
+        parts.append(Phrase.count(files.reduce(0) { $0 + $1.files }, "file"))
+        parts.append(Self.size(files.reduce(0) { $0 + $1.bytes }))
+      }
+      // What reads become is seldom what was read: most rows had the same values before.
+      let changed = snapshot.recordsRead > 0 ? "changed " : ""
+      parts += rows.map { "\(Phrase.count(Int($0.count), "row")) \(changed)\($0.place)" }
     }
     var text = "\(parts.joined(separator: ", ")) in \(Phrase.duration(duration))"
     if let newest = snapshot.newestCommit {
       text += "; newest change \(Phrase.localTime(newest, now: now))"
     }
     return text
-  }
-
-  private var rate: Int64 {
-    guard let first = self.samples.first, let last = self.samples.last,
-      last.time > first.time
-    else { return 0 }
-    let seconds = (last.time - first.time) / .seconds(1)
-    return Int64((Double(last.events - first.events) / seconds).rounded())
   }
 
   /// `1,234,567`; of a number that is not negative.

@@ -13,11 +13,13 @@ enum StandardStream: Int32, Sendable {
       && (environment.variable("NO_COLOR") ?? "").isEmpty
   }
 
-  /// Columns of the terminal; nil when there is none.
-  var columns: Int? {
+  /// The size of the terminal; that of an old one if there is none or it does not say.
+  var size: (columns: Int, rows: Int) {
     var size = winsize()
-    guard ioctl(self.rawValue, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
-    return Int(size.ws_col)
+    guard ioctl(self.rawValue, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else {
+      return (80, 24)
+    }
+    return (Int(size.ws_col), size.ws_row > 0 ? Int(size.ws_row) : 24)
   }
 
   /// The caller of the program may have closed a stream: the next file or socket would get its number,

@@ -117,15 +117,7 @@ final class OpenSinks {
     self.keepers.compactMap { $0.sink as? any CopyStore }.filter(\.takesReads)
   }
 
-  /// What this run has written.
-  var output: SinkOutput {
-    self.measured.values.reduce(into: SinkOutput()) { output, sink in
-      output.byteCount += sink.output.byteCount
-      output.fileCount += sink.output.fileCount
-    }
-  }
-
-  /// The sinks' entries in the report of a run.
+  /// What this run has written: the sinks' entries in its report.
   var reportEntries: [RunReport.Sink] {
     self.context.configuration.sinks.map { settings in
       var entry = RunReport.Sink(
@@ -195,9 +187,6 @@ protocol SurveyedSink: CheckpointedSink {
 
 /// A sink that counts what it writes.
 protocol MeasuredSink: AnyObject {
-  /// What this run has written.
-  var output: SinkOutput { get }
-
   /// Adds its counts to the sink's entry in the report of a run.
   func count(in entry: inout RunReport.Sink)
 }
@@ -208,11 +197,4 @@ struct ExportedEvent: Equatable {
   var ordinal: Int64
   /// Hexadecimal.
   var replayID: String
-}
-
-/// Counts for the progress line.
-struct SinkOutput: Equatable {
-  /// Those of unfinished files included.
-  var byteCount = 0
-  var fileCount = 0
 }

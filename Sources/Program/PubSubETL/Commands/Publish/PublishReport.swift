@@ -8,13 +8,15 @@ final class PublishReport: Sendable {
   private struct State {
     var shownRefusals = 0
     var nextProgress: ContinuousClock.Instant?
+    var pace = ProgressPace()
   }
 
   private let secrets: SecretMask
   private let isDryRun: Bool
   private let inputName: String
   private let console = ErrorConsole()
-  private let clock = ProcessClock()
+  private let clock: ProcessClock
+  private let start: ContinuousClock.Instant
   private let showsProgress: Bool
   private let state = Lock(State())
 
@@ -25,6 +27,8 @@ final class PublishReport: Sendable {
     self.secrets = secrets
     self.isDryRun = isDryRun
     self.inputName = inputName
+    self.clock = ProcessClock()
+    self.start = self.clock.now
     self.showsProgress = StandardStream.error.isTerminal && !StandardStream.output.isTerminal
   }
 
@@ -52,14 +56,20 @@ final class PublishReport: Sendable {
   func show(_ summary: PublishSummary) {
     guard self.showsProgress else { return }
     let now = self.clock.now
-    let isDue = self.state.withLock { state in
-      guard state.nextProgress.map({ now >= $0 }) ?? true else { return false }
-      state.nextProgress = now + .milliseconds(200)
-      return true
+    let rate = self.state.withLock { state -> Int64? in
+      guard state.nextProgress.map({ now >= $0 }) ?? true else { return nil }
+      state.nextProgress = now + ProgressDisplay.interval
+      state.pace.note(
+        events: Int64(self.isDryRun ? summary.valid : summary.published), newestCommit: nil,
+        at: now - self.start)
+      return state.pace.rate
     }
-    guard isDue else { return }
+    guard let rate else { return }
+    let line = "\(ProgressLine.grouped(rate))/s  \(summary.text(isDryRun: self.isDryRun))"
     self.console.showProgress(
-      .unended(summary.text(isDryRun: self.isDryRun), hiding: self.secrets))
+      .unended(
+        [ProgressLine.fitted(line, width: StandardStream.error.size.columns - 1)],
+        hiding: self.secrets))
   }
 
   func finish(_ summary: PublishSummary, failure: RunFailure?, lastLine: Int) {

@@ -11,8 +11,8 @@ struct RunCommand: AsyncParsableCommand {
     discussion: """
       Without a terminal, a successful run prints nothing but the rows of a stdout sink. If the service or a database cannot be \
       reached, the first failure is reported and the run retries for retry.give_up_after, or without \
-      end with --follow. On a terminal, a live line \
-      shows events, rate and newest change, and a summary remains. A run that finds nothing new \
+      end with --follow. On a terminal, live \
+      lines show each topic and sink, and a summary remains. A run that finds nothing new \
       takes run.quiet plus 2 s.
       With --topic and --to, no pipeline file is needed: --print prints the file that they stand for, \
       and other commands such as 'status' need it.

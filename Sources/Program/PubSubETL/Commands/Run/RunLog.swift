@@ -5,11 +5,11 @@ import Logging
 import Pipeline
 import SalesforceAuth
 
-/// The output of a run in progress: log lines with stable keys, the live line of a terminal, and
+/// The output of a run in progress: log lines with stable keys, the live lines of a terminal, and
 /// the line that remains there. Used by one thread at a time.
 final class RunLog {
   /// The time between two lines about commits.
-  private static let summaryInterval = Duration.seconds(10)
+  private static let summaryInterval = Duration.seconds(60)
   /// The maximum number of undecodable records that get a line each.
   private static let shownUnreadable = 20
 
@@ -35,7 +35,10 @@ final class RunLog {
   private var isConnected = false
   /// Where topics are about to be read from, until reading begins.
   private var starts: [String: (start: StartPoint, epoch: Int)] = [:]
-  private var summarizedAt: ContinuousClock.Instant
+  /// Nil before the first line.
+  private var summarizedAt: ContinuousClock.Instant?
+  /// The streams have been opened, and the snapshot shows what they have brought.
+  private var hasProgress = false
   private var summarized = RunStatistics(topics: [])
 
   /// - Parameter progress: nil if standard error is not a terminal.
@@ -47,7 +50,6 @@ final class RunLog {
     self.follows = follows
     self.endpoint = endpoint
     self.clock = clock
-    self.summarizedAt = clock.now
   }
 
   // MARK: Login and connection
@@ -228,23 +230,25 @@ final class RunLog {
 
   /// Called after each response; does almost nothing unless there is output.
   func progressed(_ statistics: RunStatistics, sinks: OpenSinks) {
-    if self.progress != nil {
-      self.take(statistics, sinks: sinks)
-      self.draw()
-    }
+    self.draw(after: { self.take(statistics, sinks: sinks) })
     guard self.logger.logLevel <= .info else { return }
     let now = self.clock.now
-    guard now - self.summarizedAt >= Self.summaryInterval else { return }
+    let isDue =
+      self.summarizedAt.map { now - $0 >= Self.summaryInterval }
+      ?? (statistics.exported > 0 || statistics.reads.rows > 0)
+    guard isDue else { return }
     self.summarizedAt = now
     self.summarize(statistics)
   }
 
   private func take(_ statistics: RunStatistics, sinks: OpenSinks) {
-    self.snapshot.events = Int64(statistics.exported)
-    let output = sinks.output
-    self.snapshot.bytes = Int64(output.byteCount)
-    self.snapshot.files = output.fileCount
-    self.snapshot.newestCommit = statistics.newestCommit
+    self.hasProgress = true
+    self.snapshot.topics = statistics.topics.map { topic in
+      ProgressSnapshot.Topic(
+        name: topic.name, events: Int64(topic.committed.events),
+        newestCommit: topic.committed.newestCommit, state: ProgressSnapshot.State(topic))
+    }
+    self.snapshot.sinks = sinks.reportEntries
     self.snapshot.records = self.records(statistics.reads)
     self.snapshot.recordsRead = statistics.reads.rows + statistics.reads.repaired
   }
@@ -286,6 +290,16 @@ final class RunLog {
       self.logger.info("committed", metadata: metadata)
     }
     let (reads, readsBefore) = (statistics.reads, self.summarized.reads)
+    if reads.rows > readsBefore.rows {
+      var metadata: Logger.Metadata = [
+        "records": .number(reads.rows - readsBefore.rows), "records_total": .number(reads.rows),
+      ]
+      if let records = self.records(reads) {
+        if let total = records.total { metadata["expected"] = .number(total) }
+        if let left = records.timeLeft { metadata["time_left"] = "\(Phrase.duration(left))" }
+      }
+      self.logger.info("records read", metadata: metadata)
+    }
     if reads.repaired > readsBefore.repaired || reads.unseen > readsBefore.unseen {
       self.logger.info(
         "records read again",
@@ -326,18 +340,20 @@ final class RunLog {
       self.logger.warning(
         "\(Phrase.count(untold, "more record")) cannot be exported; 'status' shows what to do")
     }
-    guard report.exitCode == .success else { return }
+    // A run that was stopped has done as much as one that found the end.
+    guard report.exitCode == .success || report.reason == EndReason.signal.rawValue else { return }
     self.logger.info(
       "finished",
       metadata: [
         "reason": "\(report.reason)", "events": .number(self.snapshot.events),
-        "files": .number(self.snapshot.files),
+        "files": .number(self.snapshot.sinks.reduce(0) { $0 + $1.files }),
       ])
-    guard report.reason != EndReason.alreadyRunning.rawValue else { return }
+    guard report.reason != EndReason.alreadyRunning.rawValue,
+      self.hasProgress || report.exitCode == .success
+    else { return }
     self.progress?.leave(
       ProgressLine.summary(
         self.snapshot, rows: report.rowsByPlace,
-        hasFiles: report.sinks.contains { $0.counted == .files },
         duration: .milliseconds(report.finishedAt - report.startedAt), now: report.finishedAt))
   }
 
@@ -348,12 +364,34 @@ final class RunLog {
     self.draw()
   }
 
-  private func draw() {
-    guard let progress else { return }
-    if let next = self.nextAttempt {
-      self.snapshot.failure?.delay = max(.zero, next - self.clock.now)
+  /// - Parameter refresh: brings the snapshot up to date; called only before it is shown.
+  private func draw(after refresh: () -> Void = {}) {
+    self.progress?.update {
+      refresh()
+      if let next = self.nextAttempt {
+        self.snapshot.failure?.delay = max(.zero, next - self.clock.now)
+      }
+      return self.snapshot
     }
-    progress.update(self.snapshot)
+  }
+}
+
+extension ProgressSnapshot.State {
+  /// A shorter silence is not worth mentioning.
+  private static let shortestSilence = Duration.seconds(2)
+
+  fileprivate init(_ topic: RunStatistics.Topic) {
+    if topic.refusal != nil {
+      self = .refused
+    } else if topic.awaitsPosition {
+      self = .awaitingKeepalive
+    } else if topic.isCaughtUp {
+      self = .caughtUp
+    } else if let silence = topic.silence, silence.elapsed >= Self.shortestSilence {
+      self = .silent(silence.elapsed, needed: silence.needed)
+    } else {
+      self = .reading
+    }
   }
 }
 

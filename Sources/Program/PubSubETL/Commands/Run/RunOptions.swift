@@ -64,7 +64,7 @@ struct LogOptions: ParsableArguments {
     help: ArgumentHelp(
       "Lowest level of messages shown: trace, debug, info, notice, warning, error, critical; "
         + "default: warning, or info with --follow. info: logged in, connected, subscribed, "
-        + "schema fetched, committed (every 10 s), file finished, records read again, token "
+        + "schema fetched, committed and records read (once a minute), file finished, token "
         + "renewed, caught up, waiting for a position, stopping; debug: also each request and response, with credit, "
         + "status, RPC ID and duration.",
       valueName: "level"),

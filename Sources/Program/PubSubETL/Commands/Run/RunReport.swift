@@ -65,12 +65,22 @@ struct RunReport: Sendable {
     var rows: Int64 = 0
     /// Rows of records that were read.
     var rowsRead: Int64 = 0
+    /// Rows of a table that these reads have added or changed.
+    var rowsChanged: Int64 = 0
     /// Bytes written, compressed.
     var bytes: Int64 = 0
     /// Files finished.
     var files = 0
-    /// What the last line on a terminal counts.
+    /// Files in progress, which a report does not show: at the end of a run there are none.
+    var unfinished = Unfinished()
+    /// What the lines on a terminal count.
     var counted = Unit.files
+
+    struct Unfinished: Sendable, Equatable {
+      var files = 0
+      /// Written so far, compressed.
+      var bytes: Int64 = 0
+    }
 
     enum Unit: Sendable, Equatable {
       case files
@@ -86,9 +96,9 @@ struct RunReport: Sendable {
     for sink in self.sinks {
       guard case .rows(let place) = sink.counted else { continue }
       if let known = found.firstIndex(where: { $0.place == place }) {
-        found[known].count = max(found[known].count, sink.rows)
+        found[known].count = max(found[known].count, sink.rows + sink.rowsChanged)
       } else {
-        found.append((sink.rows, place))
+        found.append((sink.rows + sink.rowsChanged, place))
       }
     }
     return found

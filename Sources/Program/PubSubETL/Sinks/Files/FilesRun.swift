@@ -64,14 +64,12 @@ extension FileSink: SurveyedSink {
 }
 
 extension FileSink: MeasuredSink {
-  var output: SinkOutput {
-    SinkOutput(byteCount: self.writtenByteCount, fileCount: self.finishedFileCount)
-  }
-
   func count(in entry: inout RunReport.Sink) {
     entry.rows = self.committedRowCount
     entry.rowsRead = self.readRowCount
     entry.bytes = Int64(self.finishedByteCount)
     entry.files = self.finishedFileCount
+    entry.unfinished = RunReport.Sink.Unfinished(
+      files: self.openFileCount, bytes: Int64(self.writtenByteCount - self.finishedByteCount))
   }
 }

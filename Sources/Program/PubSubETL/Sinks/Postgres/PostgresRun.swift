@@ -94,13 +94,11 @@ extension PostgresSink: PositionKeepingSink {
 }
 
 extension PostgresSink: MeasuredSink {
-  /// Rows are counted with the events.
-  var output: SinkOutput { SinkOutput() }
-
   func count(in entry: inout RunReport.Sink) {
     entry.target = self.configuration.schema
     entry.rows = Int64(self.committedRowCount)
     entry.rowsRead = Int64(self.committedReadCount)
+    entry.rowsChanged = Int64(self.changedReadCount)
     entry.counted = .rows(place: "in PostgreSQL")
   }
 }

@@ -150,8 +150,6 @@ final class StdoutSink: BufferingSink {
 }
 
 extension StdoutSink: MeasuredSink {
-  var output: SinkOutput { SinkOutput(byteCount: self.writtenByteCount) }
-
   func count(in entry: inout RunReport.Sink) {
     entry.rows = Int64(self.lineCount)
     entry.bytes = Int64(self.writtenByteCount)
