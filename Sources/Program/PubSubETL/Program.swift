@@ -82,7 +82,7 @@ struct Program: AsyncParsableCommand {
     version: String(cString: pubsub_etl_build()),
     subcommands: [
       RunCommand.self, CheckCommand.self, DoctorCommand.self, InitCommand.self, TopicsCommand.self,
-      FieldsCommand.self,
+      FieldsCommand.self, TailCommand.self,
       PlanCommand.self, StatusCommand.self, RunsCommand.self, ReportCommand.self,
       CheckpointCommand.self, SnapshotCommand.self, RepairCommand.self, VerifyCommand.self,
       RefoldCommand.self, DeadLettersCommand.self, PublishCommand.self, PermissionsCommand.self,

@@ -36,6 +36,7 @@ struct SinkAbilitiesTests {
     "PlanningSink": { $0 is any PlanningSink.Type },
     "DraftedSink": { $0 is any DraftedSink.Type },
     "RefoldingSink": { $0 is any RefoldingSink.Type },
+    "RecallingSink": { $0 is any RecallingSink.Type },
   ]
 
   private static func opened<Sink: ConfiguredSink>(_ settings: Sink.Type) -> Any.Type {

@@ -210,7 +210,7 @@ enum EndReason: String, CaseIterable, Sendable {
     case .noCheckpoint: "there is no checkpoint yet"
     case .noCopy: "`verify` found no copy to compare"
     case .noDatabase: "`plan` found no database and no masked columns"
-    case .noHistory: "`rebuild` needs history tables"
+    case .noHistory: "`rebuild` and `tail --last` need history tables"
     case .noManifest: "`checkpoint restore` found no manifest to restore positions from"
     case .noObjects: "`checkpoint accept-org` found no objects whose records can be read"
     case .noPosition: "no event arrived, so there is no first position"

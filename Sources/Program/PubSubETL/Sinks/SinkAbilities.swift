@@ -5,8 +5,8 @@ import Logging
 import Pipeline
 
 // What only some kinds of sinks can do, as the pipeline file configures them. Each protocol has one
-// reason to exist, and a sink without it lacks the ability. `VerifyingSink`, `PlanningSink` and
-// `RefoldingSink` are in files of their own.
+// reason to exist, and a sink without it lacks the ability. `VerifyingSink`, `PlanningSink`,
+// `RefoldingSink` and `RecallingSink` are in files of their own.
 
 /// A sink that cannot share its output with another one.
 protocol ExclusiveSink: ConfiguredSink {

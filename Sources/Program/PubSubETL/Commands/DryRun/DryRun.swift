@@ -73,7 +73,7 @@ final class DryRun {
     let document = try FileCheckpointStore.peek(self.configuration.statePaths)
     try OrgChange.check(document, isOf: session.org)
     let stages = session.stages
-    try await self.checkColumns(session, document)
+    try await session.checkColumns(document, logger: self.logger)
     let stored = try self.dryRun.from == nil ? self.positions(document, org: session.org) : [:]
 
     if self.configuration.source.managed != nil, self.dryRun.from == nil,
@@ -172,19 +172,6 @@ final class DryRun {
       topic.start = self.dryRun.from ?? (topic.start == .managed ? nil : topic.start)
       return topic
     }
-  }
-
-  /// A field that is to be masked must not be shown for a typing mistake either.
-  private func checkColumns(
-    _ session: Session, _ document: CheckpointDocument?
-  ) async throws {
-    guard self.configuration.namesColumns || session.inquiry != nil else { return }
-    let planned = try await session.inputLayouts { [logger] failure, delay in
-      logger.warning("\(failure.message); trying again in \(Phrase.duration(delay))")
-    }
-    try await session.inquiry?.prepare(planned.inputs)
-    let check = try ColumnCheck(session.stages, planned, earlier: document?.matchedColumns ?? [:])
-    for warning in check.warnings { self.logger.warning("\(warning)") }
   }
 
   /// Where a run would begin: of each topic the position that is furthest behind.

@@ -154,17 +154,6 @@ extension EventTrace {
   }
 }
 
-extension JSONValue {
-  /// As much of a value as one looks at.
-  fileprivate var shown: String {
-    let text = self.text(.spaced)
-    let longest = 200
-    guard text.utf8.count > longest, text.count > longest else { return text }
-    let rest = ProgressLine.grouped(Int64(text.count - longest))
-    return text.prefix(longest) + "… (\(rest) more characters)"
-  }
-}
-
 extension Column.Content {
   /// What identifies values, whatever their name.
   fileprivate enum Place: Hashable {

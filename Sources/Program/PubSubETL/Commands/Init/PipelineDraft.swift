@@ -48,8 +48,15 @@ struct PipelineDraft {
     throw DestinationMistake(description: "expected a directory or postgresql://…")
   }
 
+  /// What `tail` shows of a topic. Stores nothing.
+  init(watching topic: String, org: JSONValue) {
+    (self.name, self.topics, self.org) = (TopicName.entity(topic), [topic], org)
+    self.sink = Self.sink(StdoutSettings.self, [])
+    self.stateDirectory = Interpolation.literal("\(FilePath.workingDirectory)/state")
+  }
+
   private static func sink(
-    _ type: any DraftedSink.Type, _ members: [JSONMember]
+    _ type: any ConfiguredSink.Type, _ members: [JSONMember]
   ) -> JSONValue {
     JSONValue(.object([JSONMember("type", .string(type.type))] + members))
   }
