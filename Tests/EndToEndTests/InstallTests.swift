@@ -19,6 +19,11 @@ import Testing
   func packages() throws { try ProofScript("package_proof.py", in: "install").run() }
 
   @Test(
+    "The manifests for Kubernetes fit its schemas, and their commands and probes work",
+    .enabled(if: ProofScript.programs != nil))
+  func kubernetes() throws { try ProofScript("kubernetes_proof.py").run() }
+
+  @Test(
     "scripts/first-org passes at a terminal, and its transcript shows nothing private",
     .enabled(if: ProofScript.programs != nil))
   func acceptsAnOrg() throws { try ProofScript("first_org_proof.py").run() }
