@@ -359,7 +359,7 @@ class Proof:
         # Some events change several records.
         require(re.match(r"files                   2,\d{3} rows  [\d.]+ KiB", shown[1]), shown)
         summary, reason = screen.lines[:2]
-        require(re.match(r"2,000 events, \d files?, [\d.]+ KiB in \d+ s; newest change ", summary), screen.lines)
+        require(re.match(r"2,000 events, \d files?, [\d.]+ KiB in [\w ]+; newest change ", summary), screen.lines)
         require("stopped by a signal" in reason and not "".join(screen.lines[2:]), screen.lines)
 
     @staticmethod
