@@ -231,7 +231,7 @@ class Proof:
             ["checkpoint", "restore", "--from-manifest", "--yes"], ["refold"],
             ["run", "--log-level", "trace", "--max-duration", "3s", "--report", report],
             ["run", "--log-level", "trace", "--log-format", "json", "--max-duration", "3s", "--report", "-"],
-            ["status"],
+            ["status"], ["tail", "--last", "3"], ["tail", "--last", "3", "--sink", "db"],
         ]
         # What is refused for the file is refused by all alike.
         for command in words if codes is None else [words[0], words[10]]:
