@@ -75,8 +75,7 @@ protocol CopyVerification: AnyObject {
 
 /// A comparison with a copy that was read once, when it began.
 protocol StaleVerification: CopyVerification {
-  /// Reads the copy of the candidates again. Called in each round after its wait, before the records
-  /// are read.
+  /// Reads the copy of the candidates again. Called after the wait, before the records are read.
   func lookAgain() throws
 }
 
