@@ -1,4 +1,5 @@
 import ArgumentParser
+internal import Clocks
 import JSON
 
 /// `pubsub-etl status FILE`: how a pipeline stands, without disturbing it.
@@ -8,8 +9,8 @@ struct StatusCommand: AsyncParsableCommand {
     abstract: "Shows positions, files, the last run, and any problems.",
     discussion: """
       The first lines are the verdict: good, catching up, or the problems. Catching up: \
-      --max-duration or allowance.reserve ended the last run before the stream was caught up; the time left \
-      follows from how fast that run went through commit times. \
+      --max-duration ended the last run before the stream was caught up; the time left follows \
+      from how fast that run went through commit times. \
       Reads the state directory, the manifests and, for postgres sinks, the database, whose stale \
       and partial records it counts. Takes no lock, does not log in to Salesforce and needs no \
       variables of the login, writes nothing. Safe while a run is in progress.
@@ -84,10 +85,11 @@ struct StatusCommand: AsyncParsableCommand {
       return
     }
     SignalWatcher.endAtOnce()
+    let clock = ProcessClock()
     while true {
       let status = try self.read(configuration)
       try self.show(status, configuration.secrets)
-      try await Task.sleep(for: .seconds(watchInterval))
+      try await clock.sleep(for: .seconds(watchInterval))
     }
   }
 
