@@ -6,7 +6,8 @@ internal import Glibc
 package final class ScratchFiles {
   private let directory: String
   private let fileSystem: any FileSystem
-  private var count = 0
+  /// Part of the names; objects that are compared side by side have files of their own.
+  private var number = UInt64.random(in: 0..<1 << 48)
 
   /// - Parameter directory: absolute; created if missing.
   package convenience init(directory: String) {
@@ -20,8 +21,8 @@ package final class ScratchFiles {
 
   func make() throws(FileSystemError) -> ScratchFile {
     try self.fileSystem.makeDirectories(self.directory)
-    self.count += 1
-    let path = "\(self.directory)/.verify-\(getpid())-\(self.count).scratch"
+    self.number += 1
+    let path = "\(self.directory)/.verify-\(getpid())-\(self.number).scratch"
     let flags: OpenFlags = [.write, .create, .exclusive, .ownerOnly]
     let file: OpenFile
     do throws(FileSystemError) {
