@@ -22,17 +22,12 @@ struct IncidentFile {
   ///
   /// - Throws: `FileSystemError`.
   func store(_ book: IncidentBook) throws {
-    let fileSystem = SystemFileSystem()
-    if book.incidents.isEmpty {
-      guard FilePath.exists(self.paths.incidents) else { return }
-      try fileSystem.remove(self.paths.incidents)
-    } else {
-      let temporary = "\(self.paths.directory)/.\(self.paths.pipeline).incidents.json.tmp"
-      let file = try OpenFile(temporary: temporary, on: fileSystem)
-      try file.write(Array(PrintableText(json: book.json, hiding: self.secrets).text.utf8))
-      try file.synchronize()
-      try fileSystem.rename(temporary, to: self.paths.incidents)
+    guard book.incidents.isEmpty else {
+      return try self.paths.replace(self.paths.incidents, with: book.json, hiding: self.secrets)
     }
+    guard FilePath.exists(self.paths.incidents) else { return }
+    let fileSystem = SystemFileSystem()
+    try fileSystem.remove(self.paths.incidents)
     try fileSystem.synchronizeDirectory(self.paths.directory)
   }
 }

@@ -1,10 +1,9 @@
 internal import Checkpoint
-internal import DurableFiles
 import JSON
 internal import Pipeline
 
 /// What the last `verify` of the complete copy has found, beside the checkpoint: a run may have the lock of
-/// the pipeline meanwhile, so the run or the next one tells about it.
+/// the pipeline meanwhile, so that run or the next one notifies.
 struct StoredVerdict: Equatable {
   var isDrift: Bool
   /// 0: which records there are, and when they were changed; 1: values of a sample, too; 2: all values.
@@ -40,12 +39,7 @@ struct StoredVerdict: Equatable {
       "drift": .boolean(self.isDrift), "depth": .integer(self.depth),
       "message": .string(self.message),
     ]
-    let temporary = "\(paths.directory)/.\(paths.pipeline).verdict.json.tmp"
-    let fileSystem = SystemFileSystem()
-    let file = try OpenFile(temporary: temporary, on: fileSystem)
-    try file.write(Array(PrintableText(json: json, hiding: secrets).text.utf8))
-    try file.synchronize()
-    try fileSystem.rename(temporary, to: paths.verdict)
+    try paths.replace(paths.verdict, with: json, hiding: secrets)
   }
 
   /// - Returns: nil if nothing is known.

@@ -34,12 +34,34 @@ import Testing
     return report
   }
 
-  private func status(_ report: RunReport) throws -> PipelineStatus {
+  /// - Parameters:
+  ///   - confirmedAt: of the position; nil for the present.
+  ///   - age: time since the present of the run, in milliseconds.
+  private func status(
+    _ report: RunReport, confirmedAt: Int64? = nil, age: Int64 = 0
+  ) throws -> PipelineStatus {
     let state = try StateSample()
-    try state.store([StateSample.topic: state.position(confirmedAt: self.now)])
+    try state.store([StateSample.topic: state.position(confirmedAt: confirmedAt ?? self.now)])
     // The lock was taken before the record was made, by this process.
     try LastRun.store(report, processID: getpid(), in: state.paths, hiding: SecretMask())
-    return try PipelineStatus.read(state.configuration, maxAge: nil, now: self.now)
+    return try PipelineStatus.read(state.configuration, maxAge: nil, now: self.now + age)
+  }
+
+  @Test("An old position is no problem while it is replaced, but it is if no run continues")
+  func oldPosition() throws {
+    let old = self.now - 50 * 60 * self.minute
+    let report = self.report(exported: 90, behind: 50 * 60)
+    #expect(try self.status(report, confirmedAt: old).problems == [])
+    let later = try self.status(report, confirmedAt: old, age: 2 * 60 * self.minute)
+    #expect(later.problems.map(\.kind) == ["ageing_out"])
+    // Another topic was read, and this one was not.
+    var other = report
+    other.topics[0].topic = "/data/AccountChangeEvent"
+    #expect(
+      try self.status(other, confirmedAt: old).problems.map(\.kind) == ["ageing_out"])
+    let forgotten = self.now - 73 * 60 * self.minute
+    #expect(
+      try self.status(report, confirmedAt: forgotten).problems.map(\.kind) == ["aged_out"])
   }
 
   @Test("The time left follows from the speed of the last run, while new changes are made")

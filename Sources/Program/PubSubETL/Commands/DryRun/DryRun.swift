@@ -126,15 +126,7 @@ final class DryRun {
       configuration: configuration, wallClock: { [clock = self.assembly.clock] in clock.wallTime })
     runner.onRetry = { log.retrying(topic: $0, $1, delay: $2) }
     runner.onNote = { log.note($0) }
-    let result = await withTaskGroup(of: Void.self) { group in
-      // Not on the thread of the runner, which databases may block.
-      group.addTask(executorPreference: globalConcurrentExecutor, operation: source.background)
-      let result: Result<RunOutcome, any Error>
-      do { result = .success(try await runner.run()) } catch { result = .failure(error) }
-      group.cancelAll()
-      await group.waitForAll()
-      return result
-    }
+    let result = await runner.run(reading: source.background)
     let outcome = try self.outcome(result, runner.statistics)
     for warning in ColumnCheck.warnings(
       atEndOf: stages, earlier: document?.matchedColumns ?? [:])

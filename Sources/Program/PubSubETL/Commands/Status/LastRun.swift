@@ -1,6 +1,5 @@
 internal import Bytes
 internal import Checkpoint
-internal import DurableFiles
 import JSON
 import Pipeline
 
@@ -26,6 +25,7 @@ struct LastRun: Equatable {
   var reason: String
   var message: String?
   var events: Int64
+  var topicsWithEvents: Set<String>
   /// Schemas that the service was asked for; nil for a run of an earlier version.
   var schemasFetched: Int64?
   /// Messages of what the run wanted somebody to look at.
@@ -45,13 +45,7 @@ struct LastRun: Equatable {
       "pid": .integer(processID), "finished_at_ms": .integer(report.finishedAt),
       "report": report.json,
     ]
-    let temporary = "\(paths.directory)/.\(paths.pipeline).last-run.json.tmp"
-    let fileSystem = SystemFileSystem()
-    let file = try OpenFile(temporary: temporary, on: fileSystem)
-    try file.write(Array(PrintableText(json: json, hiding: secrets).text.utf8))
-    try file.synchronize()
-    try fileSystem.rename(temporary, to: paths.lastRun)
-    try fileSystem.synchronizeDirectory(paths.directory)
+    try paths.replace(paths.lastRun, with: json, hiding: secrets)
   }
 
   /// nil when no run has ended so far, or the file is not a record of one.
@@ -79,6 +73,8 @@ struct LastRun: Equatable {
     self.message = report["message"]?.string
     let topics = report["topics"]?.array ?? []
     self.events = topics.reduce(0) { $0 &+ ($1["events"]?.integer ?? 0) }
+    self.topicsWithEvents = Set(
+      topics.filter { ($0["events"]?.integer ?? 0) > 0 }.compactMap { $0["topic"]?.string })
     self.isProgress = report["progress"]?.boolean == true
     self.changes = topics.compactMap { topic in
       guard topic["caught_up_by"]?.string == nil, let first = Self.time(topic["first_commit_at"]),

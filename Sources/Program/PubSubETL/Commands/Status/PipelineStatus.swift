@@ -51,7 +51,7 @@ struct PipelineStatus {
   var sinks: [SinkStatus] = []
   var deadLetters: DeadLetterStatus
   var lastRun: LastRun?
-  /// What is wrong, and who was told.
+  /// Open incidents, with the state of their notifications.
   var incidents: [Incident] = []
   /// What the run in progress waits for.
   var waiting: [RetryLedger.Wait] = []
@@ -68,6 +68,8 @@ struct PipelineStatus {
   static let retention: Int64 = 72 * 3_600_000
   /// A position that nothing has confirmed for so long is in danger.
   static let dangerAge: Int64 = 48 * 3_600_000
+  /// For how long a run is taken as a sign that old positions will be replaced, in milliseconds.
+  static let advanceAge: Int64 = 3_600_000
 }
 
 extension PipelineStatus {
@@ -145,7 +147,7 @@ extension PipelineStatus {
     }
   }
 
-  /// Whether the next runs will reach the end of the stream, as far as can be told.
+  /// Whether the next runs will reach the end of the stream, as far as is known.
   private func isProgressing(_ run: LastRun) -> Bool {
     guard run.isProgress else { return false }
     guard let catchingUp = self.catchingUp else { return true }
@@ -171,9 +173,7 @@ extension PipelineStatus {
       guard let confirmed = topic.position?.confirmedAt else { continue }
       let age = self.now - confirmed
       guard age > Self.dangerAge else { continue }
-      // Positions of runs that come closer to the end of the stream are not forgotten.
-      let isAdvancing = self.lock.isHeld == true || self.lastRun.map(self.isProgressing) == true
-      if isAdvancing, age < Self.retention { continue }
+      if self.isAdvancing(topic.name), age < Self.retention { continue }
       let hours = Self.retention / 3_600_000
       self.add(
         .data, age < Self.retention ? "ageing_out" : "aged_out",
@@ -183,6 +183,18 @@ extension PipelineStatus {
             ? "after \(hours) h the service may have forgotten it; run the pipeline"
             : "the service keeps events for \(hours) h, so some may be missing"))
     }
+  }
+
+  /// Whether a topic whose position is old is being read: by a run that began a short time ago, or by one that
+  /// ended then and leaves the rest to the next. A follower that gets nothing for hours reads nothing.
+  private func isAdvancing(_ topic: String) -> Bool {
+    if self.lock.isHeld == true {
+      return self.lock.run.map { self.now - $0.takenAt < Self.advanceAge } ?? false
+    }
+    guard let lastRun, self.now - lastRun.finishedAtMilliseconds < Self.advanceAge else {
+      return false
+    }
+    return self.isProgressing(lastRun) && lastRun.topicsWithEvents.contains(topic)
   }
 
   mutating func add(_ exitCode: ExitCode, _ kind: String, _ message: String) {

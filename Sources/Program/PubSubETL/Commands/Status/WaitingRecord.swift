@@ -1,5 +1,4 @@
 internal import Checkpoint
-internal import DurableFiles
 import Glibc
 import JSON
 
@@ -19,11 +18,7 @@ struct WaitingRecord {
     let json: JSONValue = [
       "pid": .integer(processID), "waiting": .array(waiting.prefix(Self.maxCount).map(\.json)),
     ]
-    let temporary = "\(paths.directory)/.\(paths.pipeline).waiting.json.tmp"
-    let fileSystem = SystemFileSystem()
-    let file = try OpenFile(temporary: temporary, on: fileSystem)
-    try file.write(Array(PrintableText(json: json, hiding: secrets).text.utf8))
-    try fileSystem.rename(temporary, to: paths.waiting)
+    try paths.replace(paths.waiting, with: json, hiding: secrets, isDurable: false)
   }
 
   static func remove(_ paths: StatePaths) { _ = unlink(paths.waiting) }

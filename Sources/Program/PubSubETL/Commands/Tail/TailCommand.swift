@@ -165,7 +165,7 @@ struct TailCommand: AsyncParsableCommand {
     }
     try sink.recall(count, configuration) { line in
       let change = output.learn(line)
-      // A record that was read is no change.
+      // A record from a snapshot is not a change.
       guard line["_kind"]?.string != "snapshot" else { return }
       newest.append((line, change))
       if newest.count >= 2 * count { keepNewest() }

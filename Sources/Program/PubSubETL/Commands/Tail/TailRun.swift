@@ -102,14 +102,7 @@ final class TailRun {
       wallClock: { [clock = self.assembly.clock] in clock.wallTime })
     runner.onRetry = { log.retrying(topic: $0, $1, delay: $2) }
     runner.onNote = { log.note($0) }
-    let result = await withTaskGroup(of: Void.self) { group in
-      group.addTask(executorPreference: globalConcurrentExecutor, operation: source.background)
-      let result: Result<RunOutcome, any Error>
-      do { result = .success(try await runner.run()) } catch { result = .failure(error) }
-      group.cancelAll()
-      await group.waitForAll()
-      return result
-    }
+    let result = await runner.run(reading: source.background)
     let delivered = runner.statistics.delivered
     self.say(
       "\(Phrase.count(delivered, "delivered event")) of this tail "
