@@ -1,7 +1,7 @@
 internal import DurableFiles
 package import JSON
 
-/// The newest changes that files hold, for somebody who looks at them. Takes no lock and writes
+/// Reads the newest changes in the files, to show them. Takes no lock and writes
 /// nothing, so it can be used during a run.
 package enum RecentLines {
   /// The newest files with this many bytes are read, compressed, and the newest of each topic.

@@ -16,7 +16,7 @@ package struct StatePaths: Sendable, Equatable {
   package var lastRun: String { "\(self.directory)/\(self.pipeline).last-run.json" }
   /// The waits of the run in progress.
   package var waiting: String { "\(self.directory)/\(self.pipeline).waiting.json" }
-  /// What is wrong with the pipeline, and who has been told of it.
+  /// The file of open incidents and their notifications.
   package var incidents: String { "\(self.directory)/\(self.pipeline).incidents.json" }
   /// What the last comparison with the org has found.
   package var verdict: String { "\(self.directory)/\(self.pipeline).verdict.json" }

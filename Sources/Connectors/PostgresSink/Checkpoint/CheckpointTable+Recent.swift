@@ -2,7 +2,7 @@ package import JSON
 internal import PostgresClient
 
 extension CheckpointTable {
-  /// The newest changes in the history tables of the schema, for somebody who looks at them, table by
+  /// Reads the newest changes in the history tables of the schema, to show them, table by
   /// table, oldest first: of each at least the last `count` if there are as many, and earlier rows of
   /// the same records.
   ///

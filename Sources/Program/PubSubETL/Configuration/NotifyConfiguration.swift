@@ -2,7 +2,7 @@ internal import Bytes
 import HTTPClient
 import JSON
 
-/// Who is told when something begins to be wrong with a pipeline, and when it is over (`notify`).
+/// Whom to notify when an incident of a pipeline begins and ends (`notify`).
 struct NotifyConfiguration: KeyedObject, Sendable, Equatable {
   /// A program and its arguments, at least the program; nil for none. A program with a slash is an absolute
   /// path.
@@ -23,7 +23,7 @@ struct NotifyConfiguration: KeyedObject, Sendable, Equatable {
   /// Whether a difference that `verify` finds is an incident.
   var drift = false
 
-  /// Whether somebody is called. Without, standard error alone tells.
+  /// Whether notifications are sent; otherwise incidents are only printed to standard error.
   var calls: Bool { self.command != nil || self.webhook != nil }
 
   static var keys: [Key<Self>] {

@@ -46,7 +46,7 @@ extension PipelineConfiguration {
     return (file, base)
   }
 
-  /// The name of the pipeline, the place of its state and who is told of incidents. Everything else has its
+  /// The name, the checkpoint and `notify` of a pipeline file. Everything else has its
   /// default.
   ///
   /// - Returns: nil if there are mistakes in these parts, too.
@@ -117,7 +117,7 @@ extension PipelineConfiguration {
   }
 
   /// Takes away what a command that connects to no org does not need, so that it needs no variables of it: the
-  /// login, and who is told of incidents.
+  /// login, and `notify`.
   static func removeLogin(from document: inout JSONValue) {
     document = document.replacing("notify") { _ in nil }
     document = document.replacing("source") { source in

@@ -64,7 +64,7 @@ struct PipelineConfiguration: KeyedObject, Sendable {
       .key("metrics", \.metrics, .object, "Where Prometheus finds the metrics of runs."),
       .key(
         "notify", \.notify, .object,
-        "Who is told when something begins to be wrong with the pipeline, and when it is over."),
+        "Whom to notify when an incident of the pipeline begins, and when it ends."),
     ]
   }
 

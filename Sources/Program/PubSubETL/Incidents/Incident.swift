@@ -30,7 +30,7 @@ struct Incident: Equatable, Sendable {
   var until: Int64?
   /// How many times it was seen: of `failing` in a crontab, the number of failed runs.
   var count = 1
-  /// Whether a call has told that it began.
+  /// Whether its beginning was delivered.
   var isCalled = false
   /// How many calls were begun for the notice that is due.
   var attempts = 0

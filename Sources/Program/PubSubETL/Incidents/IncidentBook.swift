@@ -1,13 +1,13 @@
-/// The incidents of a pipeline, and who has been told of them. A value: time is an argument, in milliseconds
+/// The incidents of a pipeline, and the state of their notifications. A value: time is an argument, in milliseconds
 /// since 1970.
 ///
-/// Seen to begin → called → seen to be over → called → gone. An incident that begins again before a call has
-/// told its end is the same one. So there is at most one of each kind.
+/// Seen to begin → called → seen to be over → called → gone. An incident that begins again before its end
+/// was sent is the same one. So there is at most one of each kind.
 struct IncidentBook: Equatable, Sendable {
   /// The order of calls.
   var incidents: [Incident] = []
 
-  /// What becomes of a finding on standard error where it is mailed.
+  /// What a run under cron prints about a finding.
   enum OnFinding: Equatable {
     /// It is new, or has another reason than before.
     case show
@@ -35,7 +35,7 @@ struct IncidentBook: Equatable, Sendable {
     }
     if self.incidents[index].until != nil {
       if self.incidents[index].isCalled, self.incidents[index].attempts > 0 {
-        // Somebody may have been told that it is over, so this is another one.
+        // Its end may have been delivered, so this is another incident.
         self.incidents[index] = Incident(kind: kind, finding: finding, since: now)
         return self.show(index, at: now)
       }
@@ -95,7 +95,7 @@ struct IncidentBook: Equatable, Sendable {
     return self.incidents[index]
   }
 
-  /// Somebody has been told.
+  /// The notification was delivered.
   mutating func called(_ event: Notice.Event) {
     let index = self.index(event)
     switch event {
@@ -113,6 +113,6 @@ struct IncidentBook: Equatable, Sendable {
     return index
   }
 
-  /// Nobody is called: what is over is forgotten.
+  /// Without notifications, incidents that have ended are removed.
   mutating func forgetEnded() { self.incidents.removeAll { $0.until != nil } }
 }

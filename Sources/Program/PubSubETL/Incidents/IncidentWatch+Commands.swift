@@ -3,12 +3,12 @@ internal import Clocks
 import Logging
 
 extension IncidentWatch {
-  /// A pipeline file has mistakes: tells as for a run that failed, if the file still says where the state of
+  /// Handles mistakes in a pipeline file like a failed run, if the file still says where the state of
   /// the pipeline is, and no run has the lock.
   ///
   /// - Parameters:
   ///   - place: what can be read of the file.
-  ///   - show: prints the mistakes; called unless a mail has told them.
+  ///   - show: prints the mistakes; not called if an earlier mail had them.
   static func misconfigured(
     _ place: PipelineConfiguration?, _ error: ConfigurationError, isMailed: Bool, show: () -> Void
   ) async {
@@ -18,7 +18,7 @@ extension IncidentWatch {
     else { return show() }
   }
 
-  /// Tells what `verify` has found. If a run has the lock, that one or the next tells.
+  /// Stores what `verify` has found, and notifies. If a run has the lock, that run or the next one notifies.
   ///
   /// - Parameter verdict: nil if nothing is decided.
   static func verified(_ verdict: StoredVerdict?, of configuration: PipelineConfiguration) async {
@@ -37,7 +37,8 @@ extension IncidentWatch {
     await Self.locked(configuration, isMailed: false) { $0.compared() }
   }
 
-  /// Lends a watch to a command that is no run, and makes the calls that are due.
+  /// Runs a closure with a watch under the lock of the pipeline, for commands other than `run`, and sends the
+  /// notifications that are due.
   ///
   /// - Returns: nil if a run has the lock of the pipeline, or it cannot be taken.
   @discardableResult

@@ -5,8 +5,8 @@ import EventLoop
 import Logging
 import Pipeline
 
-/// Notices that something begins to be wrong with a pipeline and that it is over, and tells about both: on
-/// standard error, and by the calls of `notify`.
+/// Detects when incidents of a pipeline begin and end, prints both to standard error, and sends the
+/// notifications of `notify`.
 ///
 /// It belongs to a run that has the lock of the pipeline. No run fails because of it.
 final class IncidentWatch: Sendable {
@@ -51,7 +51,7 @@ final class IncidentWatch: Sendable {
     let book = self.file.load()
     if book == nil {
       self.logger.warning(
-        "\(self.configuration.statePaths.incidents) is damaged; what it knew of incidents is forgotten"
+        "\(self.configuration.statePaths.incidents) is damaged; its incidents are lost"
       )
     }
     self.state.withLock { state in
@@ -86,13 +86,13 @@ final class IncidentWatch: Sendable {
       }
     }
     self.lookAtThresholds()
-    // Of a disk that refuses writes, the run's own error tells.
+    // If the disk refuses writes, the error of the run says so.
     self.store(isTold: report.exitCode == .output)
   }
 
   /// Takes a pipeline file with mistakes into account.
   ///
-  /// - Parameter show: prints them; called unless a mail has told them.
+  /// - Parameter show: prints them; not called if an earlier mail had them.
   func ended(with error: ConfigurationError, show: () -> Void) {
     let now = self.clock.wallTime
     let finding = self.clean(
@@ -168,7 +168,7 @@ final class IncidentWatch: Sendable {
     }
   }
 
-  /// One line without secrets and control characters, as it is stored and told.
+  /// One line without secrets and control characters, as it is stored and sent.
   private func clean(_ finding: Incident.Finding) -> Incident.Finding {
     var finding = finding
     let message = finding.message.split(separator: "\n").joined(separator: "; ")
@@ -248,7 +248,7 @@ final class IncidentWatch: Sendable {
       self.logger.log(
         level: isTold ? .info : .warning,
         """
-        what was said about incidents could not be stored, so the next run says it again; make room, or give the \
+        the open incidents could not be stored, so the next run repeats their messages; make room, or give the \
         user of the run the right to write: \(error)
         """)
     }

@@ -1,7 +1,7 @@
 internal import Bytes
 import JSON
 
-/// What somebody is told of an incident: that it has begun, or that it is over.
+/// A notification: an incident has begun, or has ended.
 struct Notice: Sendable {
   enum Event: Equatable, Sendable {
     case begin(Incident.Kind)

@@ -40,7 +40,7 @@ struct Notifier: Sendable {
     guard let words = self.configuration.command, let program = words.first else { return }
     var process = ChildProcess(program: program, arguments: Array(words.dropFirst()))
     process.input = body
-    // What the pipeline logs in with is nobody else's.
+    // The command gets no secrets of the pipeline.
     process.environment =
       self.environment.filter(Self.isPassedOn) + notice.variables(hiding: self.secrets)
     process.byteLimit = nil

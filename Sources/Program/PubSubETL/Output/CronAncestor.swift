@@ -1,6 +1,6 @@
 import Glibc
 
-/// Tells a run that cron has started from all others.
+/// Finds out whether cron has started this run.
 enum CronAncestor {
   /// Whether the process, or one that it descends from, is cron, which mails what its jobs print.
   ///

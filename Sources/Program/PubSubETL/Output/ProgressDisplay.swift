@@ -1,4 +1,4 @@
-/// The live lines of a run on a terminal: what each topic has brought, what became of it in each sink,
+/// The live lines of a run on a terminal: the progress of each topic and of each sink,
 /// and what the run waits for. A value without clock and output: give it snapshots, show what it
 /// returns.
 struct ProgressDisplay {

@@ -131,7 +131,7 @@ final class Doctor {
     do {
       try await Session.open(configuration, clock: clock) { session in
         let serviceClock = await session.connection.credentials.serviceClock
-        // Without an answer the token is one that somebody else obtained, and is not tried yet.
+        // Without an answer, the token came from elsewhere and has not been tried yet.
         if serviceClock != nil { self.noteLogin(session) }
         await self.note("login") {
           try OrgChange.check(

@@ -85,7 +85,7 @@ final class PipelineRun {
     self.report.retries = self.log.retries
     self.log.finish(self.report)
     self.report.fail(on: self.configuration.run.failOn)
-    // With the lock, so that no other run counts or tells meanwhile.
+    // With the lock, so that no other run counts or notifies meanwhile.
     if self.hasLock, let incidents {
       incidents.ended(self.report, isStopped: self.interruption.isAsked)
     } else if let message = self.report.message, self.report.exitCode != .success {
@@ -95,7 +95,7 @@ final class PipelineRun {
       self.metrics?.end(self.report)
       self.noteEnd()
     }
-    // Somebody who asks for a stop does not wait for calls.
+    // A stop does not wait for notifications.
     if self.hasLock, !self.interruption.isAsked { await self.incidents?.deliver() }
     self.store = nil
   }

@@ -129,7 +129,7 @@ struct RunPipelineOptions: ParsableArguments {
       draft, overrides: self.changes.overrides(), environment: environment)
   }
 
-  /// The name of the pipeline, the place of its state and who is told, of a file with mistakes elsewhere.
+  /// The name, the checkpoint and `notify` of a pipeline file that has mistakes elsewhere.
   func incidentPlace(environment: Environment = .process) -> PipelineConfiguration? {
     guard let pipeline, let overrides = try? self.changes.overrides() else { return nil }
     return PipelineConfiguration.incidentPlace(
