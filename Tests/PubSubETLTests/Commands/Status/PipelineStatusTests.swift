@@ -220,6 +220,15 @@ struct PipelineStatusTests {
       #expect(status.text.contains("topic /data/A is refused, since"))
       #expect(status.text.contains("1 failed attempt, next in 10 min"))
       #expect(status.json["waiting"]?.array?.count == 2)
+      // The incident of a run that failed is the same refusal, or something else that lasts.
+      for (code, kinds) in [(77, ["topic_refused"]), (69, ["topic_refused", "failing"])] {
+        var book = IncidentBook()
+        _ = book.saw(
+          .failing, Incident.Finding(message: "no", reason: "r", exitCode: Int32(code)),
+          at: self.now)
+        try IncidentFile(paths: state.paths, secrets: SecretMask()).store(book)
+        #expect(try self.kinds(state) == kinds)
+      }
       // Nothing is waited for any more.
       try WaitingRecord.store([], processID: getpid(), in: state.paths, hiding: SecretMask())
       #expect(access(state.paths.waiting, F_OK) != 0)

@@ -88,10 +88,12 @@ extension PipelineStatus {
     if isRunning, !self.waiting.isEmpty,
       let failing = self.incidents.first(where: { $0.kind == .failing && $0.until == nil })
     {
-      self.problems.append(
-        Problem(
-          exitCode: failing.finding.exitCode ?? ExitCode.tryAgain.rawValue, kind: "failing",
-          message: failing.finding.message))
+      let code = failing.finding.exitCode ?? ExitCode.tryAgain.rawValue
+      // A refusal is above already.
+      if !self.problems.contains(where: { $0.kind == "topic_refused" && $0.exitCode == code }) {
+        self.problems.append(
+          Problem(exitCode: code, kind: "failing", message: failing.finding.message))
+      }
     }
     if let savedAt = self.savedAt {
       self.judgeRun(isRunning: isRunning, journalAt: journalAt)
