@@ -12,7 +12,12 @@ typedef struct {
   int version_num;
   const char *version_str;
 } nghttp2_info;
-IF_LINKED const char *curl_version(void);
+typedef struct {
+  int age;
+  const char *version;
+} curl_info;
+// Not curl_version, which loads the plugins of LDAP to name its version.
+IF_LINKED const curl_info *curl_version_info(int age);
 IF_LINKED const nghttp2_info *nghttp2_version(int least_version);
 IF_LINKED const char *OpenSSL_version(int kind);
 IF_LINKED int PQlibVersion(void);
@@ -40,9 +45,7 @@ __attribute__((format(printf, 2, 3))) static void append(struct text *text, cons
 size_t pubsub_etl_libraries(unsigned char *bytes, size_t capacity) {
   struct text text = {(char *)bytes, capacity, 0};
   append(&text, "libraries: glibc %s", gnu_get_libc_version());
-  // "libcurl/7.88.1 OpenSSL/3.0.17 zlib/1.2.13 …"
-  char curl[32];
-  if (curl_version && sscanf(curl_version(), "libcurl/%31s", curl) == 1) append(&text, ", libcurl %s", curl);
+  if (curl_version_info) append(&text, ", libcurl %s", curl_version_info(0)->version);
   if (MHD_get_version) append(&text, ", libmicrohttpd %s", MHD_get_version());
   if (nghttp2_version) append(&text, ", libnghttp2 %s", nghttp2_version(0)->version_str);
   // 150013 is 15.13.

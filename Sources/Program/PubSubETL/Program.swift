@@ -22,6 +22,11 @@ package enum Main {
     guard let arguments = ProcessArguments.afterName else {
       Self.end(.internal, ProcessArguments.missing)
     }
+    // Scripts ask often: without threads and their checks.
+    if arguments == ["--version"] {
+      Self.printVersion()
+      exit(0)
+    }
     if let unknown = UnknownSubcommand.message(in: arguments, of: Program.self) {
       Self.end(.usage, unknown)
     }
@@ -57,14 +62,17 @@ package enum Main {
     } catch {
       guard Program.exitCode(for: error).isSuccess else { Program.exit(withError: error) }
       let message = Program.message(for: error)
+      if message == Program.configuration.version { return Self.printVersion() }
       print(HelpText.arranged(message))
-      if message == Program.configuration.version {
-        print(
-          String(unsafeUninitializedCapacity: 512) {
-            pubsub_etl_libraries($0.baseAddress, $0.count)
-          })
-      }
     }
+  }
+
+  private static func printVersion() {
+    print(Program.configuration.version)
+    print(
+      String(unsafeUninitializedCapacity: 512) {
+        pubsub_etl_libraries($0.baseAddress, $0.count)
+      })
   }
 
   private static func end(_ code: ExitCode, _ message: String) -> Never {

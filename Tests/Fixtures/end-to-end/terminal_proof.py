@@ -362,6 +362,50 @@ class Proof:
         require(re.match(r"2,000 events, \d files?, [\d.]+ KiB in [\w ]+; newest change ", summary), screen.lines)
         require("stopped by a signal" in reason and not "".join(screen.lines[2:]), screen.lines)
 
+    def status(self, environment):
+        """The verdict has a color on a terminal that shows colors; --watch shows the status again until Ctrl-C."""
+        path = self.write("status")
+        self.call(environment, "run", path, codes=[0])
+
+        def start(*words, **variables):
+            leader, follower = pty.openpty()
+            process = subprocess.Popen(
+                [self.program, "status", path, *words], stdout=follower, env=dict(environment, **variables))
+            os.close(follower)
+            return process, leader
+
+        def shown(**variables):
+            process, leader = start(**variables)
+            text = b""
+            while part := self.read(leader, text):
+                text += part
+            os.close(leader)
+            require(process.wait() == 0, text)
+            return text.decode()
+
+        colored = shown(TERM="xterm")
+        green = "\x1b[32m"
+        require(green in colored.split("\r\n")[0], colored)
+        plain = re.sub("\x1b\\[[0-9]*m", "", colored)
+        for variables in [{"TERM": "xterm", "NO_COLOR": "1"}, {"TERM": "dumb"}]:
+            text = shown(**variables)
+            require("\x1b" not in text and text.split("\r\n")[0] == plain.split("\r\n")[0], text)
+        process, leader = start("--watch=1", TERM="xterm")
+        text = b""
+        try:
+            while text.count(b"\x1b[H\x1b[J") < 3:
+                text += self.read(leader, text)
+            process.send_signal(signal.SIGINT)
+            require(process.wait() == 130, text)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(leader)
+        [start_of_all, first, second] = text.decode().split("\x1b[H\x1b[J")[:3]
+        require(not start_of_all and first.split("\r\n")[0] == second.split("\r\n")[0], text)
+        _, errors = self.call(environment, "status", path, "--watch", codes=[64])
+        require("--watch needs a terminal" in errors, errors)
+
     @staticmethod
     def read(leader, seen):
         """What has come to a terminal; nothing when its process has ended."""
@@ -433,6 +477,7 @@ def main():
         proof.unreachable(environment)
         proof.followed(environment)
         proof.terminal(environment)
+        proof.status(environment)
         for columns in [60, 80, 120]:
             proof.interrupted(environment, columns)
     print(json.dumps({"outputs_checked": checked}))

@@ -88,6 +88,40 @@ import Testing
     await pipeline.org.stop()
   }
 
+  @Test("Two killed runs in a row are an incident, of which the next run tells when it begins")
+  func killed() async throws {
+    let pipeline = try await SimulatedPipeline(events: 20)
+    let configuration = try pipeline.load(sets: Self.sets(pipeline.base))
+    let said = Said()
+    let ledger = RunLedger(paths: configuration.statePaths)
+    var sample = LedgerSample(seed: 1)
+    func run() async throws -> [String] {
+      let run = try self.makeRun(pipeline, configuration, said)
+      await run.execute()
+      #expect(run.report.exitCode == .success)
+      return said.take("error")
+    }
+    func kill() throws {
+      try ledger.append(.began(sample.beginning()), hiding: SecretMask())
+    }
+    #expect(try await run().isEmpty)
+    try kill()
+    #expect(ledger.unreportedCount == 1)
+    #expect(try await run().isEmpty)
+    try kill()
+    try kill()
+    #expect(ledger.unreportedCount == 2)
+    let errors = try await run()
+    #expect(errors.count == 1)
+    #expect(errors.first?.contains("the last 2 runs left no report") == true, "\(errors)")
+    let notices = try self.notices(configuration)
+    #expect(notices.map { $0["event"] } == ["begin", "end"])
+    #expect(notices.map { $0["reason"] } == ["killed", "killed"])
+    #expect(ledger.unreportedCount == 0)
+    #expect(try await run().isEmpty)
+    await pipeline.org.stop()
+  }
+
   @Test(
     "A call that fails or hangs changes no exit code, is said once, and repeated by the next run")
   func failingCall() async throws {

@@ -11,19 +11,24 @@ struct Secret: Sendable, Equatable {
   /// Keys of the pipeline file whose values are secrets. They come from the environment or a
   /// file, never from the command line, which other users of the machine can read. `password` is
   /// no key, but the text after the word is a secret.
-  static let keys = Self.keys(of: [.secret, .addressWithPassword]).union(["password"])
+  static let keys = Self.found.secrets.union(["password"])
 
   /// Keys whose values are URLs, which may contain a password whether or not it is accepted there.
-  static let urlKeys = Self.keys(of: [.addressWithPassword, .address])
+  static var urlKeys: Set<String> { Self.found.urls }
 
-  private static func keys(of kinds: Set<KeyDeclaration.Secrecy>) -> Set<String> {
-    func names(_ keys: [KeyDeclaration]) -> [String] {
-      keys.flatMap { key in
-        (kinds.contains(key.secrecy) ? [key.name] : []) + key.objects.flatMap(names)
+  /// Each command needs them, and to walk through all declarations takes milliseconds.
+  private static let found: (secrets: Set<String>, urls: Set<String>) = {
+    var found: (secrets: Set<String>, urls: Set<String>) = ([], [])
+    func note(_ keys: [KeyDeclaration]) {
+      for key in keys {
+        if [.secret, .addressWithPassword].contains(key.secrecy) { found.secrets.insert(key.name) }
+        if [.address, .addressWithPassword].contains(key.secrecy) { found.urls.insert(key.name) }
+        key.objects.forEach(note)
       }
     }
-    return Set(names(PipelineConfiguration.declarations))
-  }
+    note(PipelineConfiguration.declarations)
+    return found
+  }()
 }
 
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

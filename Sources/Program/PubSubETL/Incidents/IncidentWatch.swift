@@ -22,6 +22,8 @@ final class IncidentWatch: Sendable {
     var nextCall: ContinuousClock.Instant?
   }
 
+  /// So many killed runs in a row are an incident; one may be a restart of the machine.
+  static let maxKilledCount = 2
   /// The time between two looks of a run that follows.
   static let interval = Duration.seconds(15)
   /// The time between two attempts of a call by such a run.
@@ -47,7 +49,11 @@ final class IncidentWatch: Sendable {
   }
 
   /// Reads what earlier runs have seen.
-  func begin() {
+  ///
+  /// - Parameter killedCount: how many runs before this one left no report.
+  /// - Returns: whether that is too many.
+  @discardableResult
+  func begin(killedCount: Int = 0) -> Bool {
     let book = self.file.load()
     if book == nil {
       self.logger.warning(
@@ -61,6 +67,16 @@ final class IncidentWatch: Sendable {
         _ = state.book.sawOver(kind, at: self.clock.wallTime)
       }
     }
+    guard killedCount >= Self.maxKilledCount else { return false }
+    self.saw(
+      .failing,
+      Incident.Finding(
+        message:
+          "the last \(killedCount) runs left no report: each was killed, or the machine went "
+          + "down; look for limits of memory or time in the logs of the kernel and of the scheduler",
+        reason: "killed"))
+    self.store()
+    return true
   }
 
   /// Whether the failure of this pipeline was shown, so that a mail about an attempt says nothing new.

@@ -12,6 +12,19 @@ struct RunLedger {
     var entries: [LedgerEntry] = []
     /// Lines that were skipped.
     var damagedCount = 0
+
+    /// How many runs at the end have begun and left no report.
+    var unreportedCount: Int {
+      var count = 0
+      for entry in self.entries.reversed() {
+        switch entry {
+        case .began: count += 1
+        case .run: return count
+        case .verify: continue
+        }
+      }
+      return count
+    }
   }
 
   /// A file that would exceed it loses its oldest lines.
@@ -72,6 +85,13 @@ struct RunLedger {
   }
 
   // MARK: Reading
+
+  /// How many runs at the end of the ledger left no report; 0 if that cannot be read.
+  var unreportedCount: Int {
+    // Beginnings are short, so the end of the file is enough.
+    let tail = RunLedger(paths: self.paths, maxByteCount: 16 << 10)
+    return (try? tail.read())?.unreportedCount ?? 0
+  }
 
   /// The lines of the file; none without one. Of a longer file than this program leaves, the end.
   ///

@@ -16,6 +16,11 @@ final class ErrorConsole: Sendable {
     self.sink = sink
   }
 
+  /// Whether standard error is a terminal that can erase lines.
+  static func canErase(_ environment: Environment = .process) -> Bool {
+    StandardStream.error.isTerminal && environment.variable("TERM") != "dumb"
+  }
+
   /// Writes a line, which brings its end.
   func write(_ line: PrintableText) {
     self.progress.withLock { progress in

@@ -18,8 +18,7 @@ final class LiveProgress {
     console: ErrorConsole, secrets: SecretMask, clock: ProcessClock, hasRows: Bool,
     environment: Environment = .process
   ) {
-    guard StandardStream.error.isTerminal, environment.variable("TERM") != "dumb",
-      !hasRows || !StandardStream.output.isTerminal
+    guard ErrorConsole.canErase(environment), !hasRows || !StandardStream.output.isTerminal
     else { return nil }
     self.console = console
     self.secrets = secrets

@@ -9,8 +9,10 @@ import Testing
 @testable import PubSubETL
 
 @Suite("Doctor") struct DoctorTests {
-  private static func examine(_ configuration: PipelineConfiguration) async -> Doctor {
-    let doctor = Doctor(configuration)
+  private static func examine(
+    _ configuration: PipelineConfiguration, isDeep: Bool = false
+  ) async -> Doctor {
+    let doctor = Doctor(configuration, isDeep: isDeep)
     await doctor.run()
     return doctor
   }
@@ -37,6 +39,41 @@ import Testing
     let delivered = try await pipeline.org.server.deliveredJSON()
     #expect(delivered.contains(#""total":0"#), "\(delivered)")
     #expect(!FilePath.exists(configuration.checkpoint.directory))
+    await pipeline.org.stop()
+  }
+
+  @Test("A deep look asks each topic for an event where the next run would, and stores nothing")
+  func deep() async throws {
+    let pipeline = try await SimulatedPipeline(events: 5, existing: 5)
+    let configuration = try pipeline.load()
+    func look(_ words: String, delivered: Int) async throws {
+      let doctor = await Self.examine(configuration, isDeep: true)
+      #expect(doctor.exitCode == nil)
+      #expect(Self.states(doctor, of: "response") == [.ok])
+      #expect(Self.message(doctor, of: "response").contains(words))
+      let found = try await pipeline.org.server.deliveredJSON()
+      #expect(found.contains(#""total":\#(delivered)"#), "\(found)")
+    }
+    try await look("an event came after", delivered: 1)
+    #expect(!FilePath.exists(configuration.checkpoint.directory))
+    let run = try pipeline.makeRun(configuration)
+    await run.execute()
+    #expect(run.report.exitCode == .success)
+    try await look("no event waits", delivered: 6)
+    await pipeline.org.stop()
+  }
+
+  @Test(
+    "A deep look finds a position that the service does not know",
+    arguments: ["fail", "earliest"])
+  func unknownPosition(policy: String) async throws {
+    let pipeline = try await SimulatedPipeline(events: 5, existing: 5)
+    let configuration = try pipeline.load(
+      start: #"{"replay_id":"00112233445566778899"}"#, sets: ["source.on_invalid_replay=\(policy)"])
+    #expect(await Self.examine(configuration).exitCode == nil)
+    let doctor = await Self.examine(configuration, isDeep: true)
+    #expect(doctor.exitCode == (policy == "fail" ? .data : nil))
+    #expect(Self.states(doctor, of: "response") == [policy == "fail" ? .failed : .attention])
     await pipeline.org.stop()
   }
 

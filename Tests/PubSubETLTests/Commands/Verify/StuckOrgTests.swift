@@ -53,7 +53,7 @@ import Testing
       object, .full, listed: { _ in true }, stages: StageChain([]), StageChain([]),
       NoVerification(),
       client: client, reserve: 0, retry: RetrySchedule(),
-      patience: OrgPatience(limit: .seconds(1)) { .now }, remark: { _ in })
+      patience: OrgPatience(limit: .seconds(1)) { .now }, progress: .saying { _ in })
     await #expect {
       try await verification.readFirst()
     } throws: {

@@ -22,7 +22,7 @@ import Testing
     var request = VerifyRun.Request()
     change(&request)
     return try await VerifyRun(
-      configuration: configuration, request: request, remark: { Issue.record("\($0)") }
+      configuration: configuration, request: request, progress: .saying { Issue.record("\($0)") }
     ).run()
   }
 
@@ -50,7 +50,9 @@ import Testing
     #expect(report.obstacles.isEmpty && report.apiCalls > 0)
     try await pipeline.org.fault(#"{"method":"BulkCreate","action":"job_stuck"}"#)
     let task = Task {
-      try await VerifyRun(configuration: configuration, request: .init(), remark: { _ in }).run()
+      try await VerifyRun(
+        configuration: configuration, request: .init(), progress: .saying { _ in }
+      ).run()
     }
     task.cancel()
     await #expect {
@@ -75,7 +77,7 @@ import Testing
     let remarks = Lock<[String]>([])
     let report = try await VerifyRun(
       configuration: filtered, request: .init(),
-      remark: { remark in remarks.withLock { $0.append(remark) } }
+      progress: .saying { remark in remarks.withLock { $0.append(remark) } }
     ).run()
     #expect(report.verdict == .drift, "\(report.text)")
     #expect(report.entries.map(\.findings.outside) == [Self.count])
@@ -86,7 +88,7 @@ import Testing
         == true, "\(said)")
     #expect(
       said.first?.hasSuffix(
-        "because changes of the last 1 s may not be visible to every reader yet") == true)
+        "because changes of the last 1 s may not be visible to every reader yet\n") == true)
     await pipeline.org.stop()
   }
 
@@ -109,11 +111,34 @@ import Testing
     func end() { self.active -= 1 }
   }
 
+  @Test("On a terminal, a line tells what is read, and how long a wait will take")
+  func progress() async throws {
+    var work = VerifyProgress.Work(
+      partCount: 3, comparedCount: 1, reading: ["Account", "Opportunity"], recordCount: 192_252)
+    #expect(
+      work.line == "0/s  192,252 records read  1 of 3 compared  reading Account, Opportunity")
+    work.reading = []
+    #expect(work.line == "0/s  192,252 records read  1 of 3 compared")
+    let clock = ProcessClock()
+    let shown = Lock<[String]>([])
+    let progress = VerifyProgress(
+      console: ErrorConsole { text, _ in
+        shown.withLock { $0.append(text.text) }
+        return true
+      }, secrets: SecretMask(), clock: clock, isShown: true)
+    progress.begin(partCount: 1)
+    progress.reads("Account")
+    try await progress.wait(until: clock.now + .milliseconds(1100))
+    let lines = shown.withLock { $0 }
+    #expect(lines.first?.contains("0 of 1 compared") == true, "\(lines)")
+    #expect(lines.contains { $0.contains("reading again in 1 s") }, "\(lines)")
+  }
+
   @Test("Steps run side by side up to the limit, and their results have the order of the inputs")
   func sideBySide() async throws {
     let pairs = Pairs()
     let sideBySide = SideBySide(
-      limit: 2, visibilityWait: .zero, clock: ProcessClock(), remark: { _ in })
+      limit: 2, visibilityWait: .zero, clock: ProcessClock(), progress: .saying { _ in })
     let outputs = try await sideBySide.each(Array(0..<6)) { input in
       await pairs.begin()
       await pairs.end()
@@ -142,5 +167,16 @@ import Testing
     let reason = await self.reason(configuration)
     #expect(reason?.word == "incomplete" && reason?.code == .tryAgain)
     await pipeline.org.stop()
+  }
+}
+
+extension VerifyProgress {
+  /// Not on a terminal.
+  static func saying(_ body: @escaping @Sendable (String) -> Void) -> VerifyProgress {
+    VerifyProgress(
+      console: ErrorConsole { text, _ in
+        body(text.text)
+        return true
+      }, secrets: SecretMask(), clock: ProcessClock(), isShown: false)
   }
 }

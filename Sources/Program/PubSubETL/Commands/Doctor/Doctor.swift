@@ -11,17 +11,24 @@ import TLSStream
 
 /// Looks at everything that a run needs, one thing after the other, and continues after each failure.
 ///
-/// Uses the checks of `check --connect`, which stops at the first failure of a kind. Takes no lock,
-/// subscribes to nothing, and changes nothing but two small files that it removes again.
+/// Uses the checks of `check --connect`, which stops at the first failure of a kind. Takes no lock, and
+/// changes nothing but two small files that it removes again.
 final class Doctor {
   private let configuration: PipelineConfiguration
+  private let isDeep: Bool
   private let onFinding: (Finding) -> Void
   private(set) var findings: [Finding] = []
   private var isLoginNoted = false
 
-  /// - Parameter onFinding: receives each finding as it is made.
-  init(_ configuration: PipelineConfiguration, onFinding: @escaping (Finding) -> Void = { _ in }) {
+  /// - Parameters:
+  ///   - isDeep: subscribes to the topics, which costs an event each.
+  ///   - onFinding: receives each finding as it is made.
+  init(
+    _ configuration: PipelineConfiguration, isDeep: Bool = false,
+    onFinding: @escaping (Finding) -> Void = { _ in }
+  ) {
     self.configuration = configuration
+    self.isDeep = isDeep
     self.onFinding = onFinding
   }
 
@@ -140,6 +147,7 @@ final class Doctor {
         }
         if let finding = Self.clock(serviceClock, clock) { self.note(finding) }
         await self.askTopics(session)
+        if self.isDeep { await self.askForResponses(session, clock) }
         await self.note("allowance") { [await AllowanceWatch.line(session)] }
         await self.note("api") { [await Self.requests(session)] }
         await self.note("rights") { [await ConnectionCheck.rights(session)] }
@@ -148,7 +156,8 @@ final class Doctor {
       }
     } catch {
       self.note(Finding("login", RunFailure(error)))
-      for area in ["service", "topic", "allowance", "rights"] {
+      for area in ["service", "topic", "response", "allowance", "rights"]
+      where area != "response" || self.isDeep {
         self.note(Finding(.skipped, area, "needs a login; correct that first"))
       }
     }
@@ -232,6 +241,26 @@ final class Doctor {
         let count = layout.columns.count { !$0.isMetadata }
         return "\(layout.entity) has \(Phrase.count(count, "field"))"
       } + [try await ConnectionCheck.columns(session)]
+    }
+  }
+
+  /// Subscribes to all topics at once.
+  private func askForResponses(_ session: Session, _ clock: ProcessClock) async {
+    let source = self.configuration.source
+    guard source.managed == nil else {
+      return self.note(
+        Finding(
+          .skipped, "response", "a managed subscription has one reader; only a run tries it"))
+    }
+    guard !self.findings.contains(where: { $0.exitCode != nil }) else {
+      return self.note(Finding(.skipped, "response", "needs all of the above; correct that first"))
+    }
+    let stored = (try? PipelineStatus.read(self.configuration, maxAge: nil))?.topics ?? []
+    let asked = session.assembly.topics().map { topic in
+      FirstResponse(topic, stored: stored.first { $0.name == topic.name }?.position)
+    }
+    for (each, answer) in await FirstResponse.answers(asked, session.connection, clock) {
+      self.note(each.finding(answer, isReplaced: source.onInvalidReplay != .fail))
     }
   }
 

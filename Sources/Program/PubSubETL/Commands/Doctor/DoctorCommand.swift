@@ -9,7 +9,7 @@ struct DoctorCommand: AsyncParsableCommand {
     discussion: """
       Looks at directories, disk space, lock, host names, login, clock, service, topics, schemas, \
       allowances, rights, records and databases. Continues after a failure, unlike 'check --connect'. \
-      Safe while a run is in progress; subscribes to nothing, so it costs no deliveries.
+      Safe while a run is in progress. Costs no deliveries; --deep costs at most one for each topic.
       Each line begins with ok, attention (a run can begin), failed (it would end with an error) or \
       skipped (could not be checked); all but ok say what to do.
       Exit codes: 0 a run can begin; 64 command line; 78 mistakes in the file; otherwise the code \
@@ -17,10 +17,15 @@ struct DoctorCommand: AsyncParsableCommand {
 
       EXAMPLES:
         pubsub-etl doctor opps.json
+        pubsub-etl doctor opps.json --deep    also asks each topic for an event
         pubsub-etl doctor opps.json --json    for programs
       """)
 
   @OptionGroup var options: PipelineOptions
+
+  @Flag(
+    help: "Also subscribe to each topic where the next run would, and wait for the first response.")
+  var deep = false
 
   @Flag(help: "Print JSON.")
   var json = false
@@ -30,7 +35,7 @@ struct DoctorCommand: AsyncParsableCommand {
     SignalWatcher.endAtOnce()
     let secrets = configuration.secrets
     let isText = !self.json
-    let doctor = Doctor(configuration) { finding in
+    let doctor = Doctor(configuration, isDeep: self.deep) { finding in
       if isText {
         StandardStream.output.write(PrintableText(line: finding.text, hiding: secrets))
       }

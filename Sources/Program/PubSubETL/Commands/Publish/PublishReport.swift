@@ -29,7 +29,7 @@ final class PublishReport: Sendable {
     self.inputName = inputName
     self.clock = ProcessClock()
     self.start = self.clock.now
-    self.showsProgress = StandardStream.error.isTerminal && !StandardStream.output.isTerminal
+    self.showsProgress = ErrorConsole.canErase() && !StandardStream.output.isTerminal
   }
 
   /// - Returns: false if the results cannot be written.

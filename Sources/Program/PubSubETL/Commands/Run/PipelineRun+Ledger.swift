@@ -36,6 +36,13 @@ extension PipelineRun {
     return RunRecord(report, self.beginning)
   }
 
+  /// Has incidents of earlier runs, and notifies of runs that were killed: this one may be, too.
+  func beginIncidents() async {
+    guard let incidents else { return }
+    if incidents.begin(killedCount: self.ledger.unreportedCount) { await incidents.deliver() }
+    self.log.isSilent = incidents.isSilent
+  }
+
   private var ledger: RunLedger { RunLedger(paths: self.configuration.statePaths) }
 
   private var beginning: RunBeginning {

@@ -35,7 +35,7 @@ final class PipelineRun {
   /// Nil if the pipeline has none.
   private let metrics: RunMetrics?
   /// Nil for a run that somebody has asked for and not a schedule.
-  private let incidents: IncidentWatch?
+  let incidents: IncidentWatch?
   /// The org's instance URL at the last commit, if it has changed since.
   private var formerInstance: String?
 
@@ -135,8 +135,7 @@ final class PipelineRun {
     let store = try await self.lockedStore()
     self.store = store
     self.hasLock = true
-    self.incidents?.begin()
-    self.log.isSilent = self.incidents?.isSilent == true
+    await self.beginIncidents()
     self.metrics?.begin()
     // The lock needs no permission to write; without this check, the first commit would fail.
     let state = self.configuration.checkpoint.directory

@@ -41,8 +41,7 @@ final class ObjectVerification: @unchecked Sendable {
   private let wake: AsyncStream<Void>.Continuation
   private let layout: RecordLayout
   private var patience: OrgPatience
-  /// Takes a line for standard error.
-  private let remark: (String) -> Void
+  private let progress: VerifyProgress
 
   /// Readings of what differs.
   private enum Round: Int {
@@ -65,7 +64,7 @@ final class ObjectVerification: @unchecked Sendable {
     _ object: ReadObject, _ depth: Depth, listed: @escaping @Sendable (Column) -> Bool,
     stages: StageChain, _ own: StageChain, _ verification: any CopyVerification, client: RESTClient,
     reserve: Int, retry: RetrySchedule, patience: OrgPatience,
-    remark: @escaping (String) -> Void
+    progress: VerifyProgress
   ) {
     self.layout = object.layout
     self.entity = object.entity
@@ -74,7 +73,7 @@ final class ObjectVerification: @unchecked Sendable {
     self.own = own
     self.verification = verification
     self.patience = patience
-    self.remark = remark
+    self.progress = progress
     var listing = object
     listing.reads = listed
     var options = SnapshotReader.Options()
@@ -146,6 +145,7 @@ final class ObjectVerification: @unchecked Sendable {
     func note(_ pass: ReadPass) throws {
       if let former = requestedAt, let current = pass.requestedAt, former != current {
         try self.verification.startOver()
+        self.progress.read(-count)
         count = 0
       }
       requestedAt = pass.requestedAt ?? requestedAt
@@ -155,6 +155,7 @@ final class ObjectVerification: @unchecked Sendable {
       case .records(_, let batch, let pass):
         try note(pass)
         count += batch.events.count
+        self.progress.read(batch.events.count)
         let omitted = try self.apply(batch)
         try self.verification.take(batch, omitted: omitted, of: .all)
         self.reader.recycle(batch)
@@ -239,7 +240,7 @@ final class ObjectVerification: @unchecked Sendable {
     var wakes = self.wakes.makeAsyncIterator()
     while true {
       guard let signal = self.reader.next() else {
-        if let words = try self.patience.look(at: self.clock.now) { self.remark(words) }
+        if let words = try self.patience.look(at: self.clock.now) { self.progress.leave(words) }
         let begunAt = self.clock.now
         _ = await wakes.next()
         try Task.checkCancellation()
@@ -251,7 +252,7 @@ final class ObjectVerification: @unchecked Sendable {
       case .failed(_, let failure), .notAsked(_, _, let failure, _): throw failure
       case .retrying(_, let failure, let delay):
         self.patience.excuse(delay)
-        self.remark("\(failure.description); retrying in \(Phrase.duration(delay))")
+        self.progress.leave("\(failure.description); retrying in \(Phrase.duration(delay))")
       case .waiting: break
       case .underWay(_, let job, let count): self.patience.note(job: job, count)
       default:

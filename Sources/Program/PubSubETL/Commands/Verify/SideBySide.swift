@@ -76,8 +76,7 @@ struct SideBySide: Sendable {
   /// After which every reader sees a change.
   let visibilityWait: Duration
   let clock: ProcessClock
-  /// Takes a line for standard error.
-  let remark: @Sendable (String) -> Void
+  let progress: VerifyProgress
 
   /// Parts that may wait at a time: each keeps a connection to its database, or files.
   private static let maxWaiting = 10
@@ -88,12 +87,16 @@ struct SideBySide: Sendable {
   func compare(
     _ parts: [ComparedPart], _ begin: @escaping @Sendable (ComparedPart) throws -> PartComparison
   ) async throws -> [VerifyReport.Entry] {
+    self.progress.begin(partCount: parts.count)
+    defer { self.progress.finish() }
     var entries: [VerifyReport.Entry] = []
     while entries.count < parts.count {
       let some = parts[entries.count...].prefix(Self.maxWaiting)
       let comparisons = try await self.each(Array(some)) { part in
         let comparison = try begin(part)
+        self.progress.reads(part.object.entity)
         try await comparison.readFirst()
+        self.progress.compared(part.object.entity)
         return comparison
       }
       let differing = comparisons.filter { $0.differingCount > 0 }
@@ -110,11 +113,11 @@ struct SideBySide: Sendable {
     guard rest > .zero else { return }
     let count = comparisons.reduce(0) { $0 + $1.differingCount }
     let objects = Set(comparisons.map(\.entry.entity)).sorted().joined(separator: ", ")
-    self.remark(
+    self.progress.leave(
       "\(Phrase.count(count, "record")) of \(objects) \(count == 1 ? "differs" : "differ"); reading "
         + "\(count == 1 ? "it" : "them") again in \(Phrase.duration(rest)), because changes of the "
         + "last \(Phrase.duration(self.visibilityWait)) may not be visible to every reader yet")
-    try await self.clock.sleep(for: rest)
+    try await self.progress.wait(until: self.clock.now + rest)
   }
 
   /// Runs a step for each input, at most `limit` at a time.

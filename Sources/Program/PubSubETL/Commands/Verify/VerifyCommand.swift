@@ -101,7 +101,8 @@ struct VerifyCommand: AsyncParsableCommand {
     do {
       report = try await VerifyRun(
         configuration: configuration, request: request,
-        remark: { StandardStream.error.write(PrintableText(line: $0, hiding: secrets)) }
+        progress: VerifyProgress(
+          console: ErrorConsole(), secrets: secrets, clock: ProcessClock())
       ).run()
     } catch {
       throw RunFailure(error).reported(hiding: secrets)

@@ -20,8 +20,7 @@ struct VerifyRun: Sendable {
 
   let configuration: PipelineConfiguration
   let request: Request
-  /// Takes a line for standard error.
-  let remark: @Sendable (String) -> Void
+  let progress: VerifyProgress
 
   /// What is compared is as old as ten times the time after which every reader sees a commit, ten minutes
   /// as a rule (RESTAndBulk.md#records-and-events).
@@ -86,7 +85,7 @@ struct VerifyRun: Sendable {
     let comparison = SideBySide(
       limit: self.configuration.source.snapshot.concurrency,
       visibilityWait: self.configuration.source.snapshot.visibilityWait, clock: client.clock,
-      remark: self.remark)
+      progress: self.progress)
     report.entries = try await comparison.compare(parts) { part in
       // Stages remember rows, so each part has its own.
       try self.comparison(
@@ -108,7 +107,7 @@ struct VerifyRun: Sendable {
     _ described: inout [String: ObjectDescription]
   ) async throws -> [String: RecordLayout] {
     func report(_ error: PubSubError, _ delay: Duration) {
-      self.remark("\(error.message); retrying in \(Phrase.duration(delay))")
+      self.progress.leave("\(error.message); retrying in \(Phrase.duration(delay))")
     }
     var layouts = try await session.layouts(of: objects, onRetry: report)
     for (entity, _) in objects where layouts[entity] != nil {
@@ -144,12 +143,12 @@ struct VerifyRun: Sendable {
       client: client, reserve: self.configuration.repair.reserve, retry: retry,
       patience: OrgPatience(limit: retry.giveUpAfter.map { max($0, OrgPatience.minLimit) }) {
         client.clock.now
-      }, remark: self.remark)
+      }, progress: self.progress)
     return PartComparison(
       records, entry, undecidable: scope.undecidable, idLimit: self.request.idLimit
     ) { findings in
       guard self.request.repairs, findings.verdict == .drift else { return }
-      if let obstacle = sink.repairObstacle { return self.remark(obstacle) }
+      if let obstacle = sink.repairObstacle { return self.progress.leave(obstacle) }
       try (verification as? any RepairingVerification)?.noteForRepair()
     }
   }
@@ -261,7 +260,7 @@ struct VerifyRun: Sendable {
       )
     } catch let error as RESTError where error.disposition != .login && error.disposition != .quota
     {
-      self.remark(
+      self.progress.leave(
         "\(error.message); changes by long transactions in the org may be reported as differences")
       return (now, false)
     }
