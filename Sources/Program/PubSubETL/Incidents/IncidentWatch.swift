@@ -50,7 +50,8 @@ final class IncidentWatch: Sendable {
 
   /// Reads what earlier runs have seen.
   ///
-  /// - Parameter killedCount: how many runs before this one left no report.
+  /// - Parameter killedCount: how many runs before this one left no report. Whether this one succeeds is open, so
+  ///   only a mail says it, and calls do.
   /// - Returns: whether that is too many.
   @discardableResult
   func begin(killedCount: Int = 0) -> Bool {
@@ -74,7 +75,7 @@ final class IncidentWatch: Sendable {
         message:
           "the last \(killedCount) runs left no report: each was killed, or the machine went "
           + "down; look for limits of memory or time in the logs of the kernel and of the scheduler",
-        reason: "killed"))
+        reason: "killed"), level: self.isMailed ? .error : .info)
     self.store()
     return true
   }
@@ -163,14 +164,17 @@ final class IncidentWatch: Sendable {
 
   // MARK: Standard error
 
-  /// - Parameter isEvent: false for something that was seen to be as before.
+  /// - Parameters:
+  ///   - isEvent: false for something that was seen to be as before.
+  ///   - level: nil for that of the kind.
   private func saw(
-    _ kind: Incident.Kind, _ finding: Incident.Finding, isEvent: Bool = true
+    _ kind: Incident.Kind, _ finding: Incident.Finding, isEvent: Bool = true,
+    level: Logger.Level? = nil
   ) {
     let now = self.clock.wallTime
     let finding = self.clean(finding)
     let answer = self.state.withLock { $0.book.saw(kind, finding, at: now, counts: isEvent) }
-    let level: Logger.Level = kind == .failing ? .error : .warning
+    let level = level ?? (kind == .failing ? .error : .warning)
     switch answer {
     case .show: self.logger.log(level: level, "\(finding.message)")
     case .remind(let since, let count):
