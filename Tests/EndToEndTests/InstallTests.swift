@@ -24,6 +24,11 @@ import Testing
   func kubernetes() throws { try ProofScript("kubernetes_proof.py").run() }
 
   @Test(
+    "The demo for Compose fits its specification, copies every event, and fills the dashboard",
+    .enabled(if: ProofScript.programs != nil))
+  func compose() throws { try ProofScript("compose_proof.py").run() }
+
+  @Test(
     "scripts/first-org passes at a terminal, and its transcript shows nothing private",
     .enabled(if: ProofScript.programs != nil))
   func acceptsAnOrg() throws { try ProofScript("first_org_proof.py").run() }
