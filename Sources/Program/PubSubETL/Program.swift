@@ -18,6 +18,8 @@ package enum Main {
     clockOfRun: @escaping ClockOfRun = { _ throws(ClockRefusal) in ProcessClock() }
   ) -> Never {
     StandardStream.occupyClosed()
+    // Otherwise it tells syslog, in each run, that only root may raise the priority of threads.
+    setenv("LIBDISPATCH_LOG", "NO", 0)
     OpenSSLLifetime.outliveThreads()
     guard let arguments = ProcessArguments.afterName else {
       Self.end(.internal, ProcessArguments.missing)

@@ -9,6 +9,7 @@
 - hang-up: SIGHUP ends a run cleanly, and one that nohup started ignores it.
 - threads: under each low limit of threads (as root, which starts another user), a run works, or ends with 75 and
   names the limit.
+- syslog: a command of another user than root (as root, where nobody listens yet) writes nothing there.
 Prints one JSON line: the cases that were tried.
 """
 
@@ -17,6 +18,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 
@@ -169,10 +171,33 @@ def threads(programs, work, simulator):
     require("threads: some limits are too low, others are not", ends, {0, 75})
 
 
+def syslog(programs, work):
+    """The runtime may not raise the priority of its threads, and must not tell syslog in each run."""
+    address = "/dev/log"
+    if os.getuid() != 0 or os.path.lexists(address):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(address)
+        try:
+            os.chmod(address, 0o666)
+            listener.setblocking(False)
+            found = subprocess.run(
+                [programs + "/pubsub-etl", "check", work + "/missing.json"], user=NOBODY, group=NOBODY, extra_groups=[],
+                stderr=subprocess.DEVNULL, check=False)
+            require("syslog: check looks for its file", found.returncode, 78)
+            try:
+                sys.exit("syslog got %r" % listener.recv(4096))
+            except BlockingIOError:
+                tried.append("syslog: nothing")
+        finally:
+            os.unlink(address)
+
+
 def main():
     arguments = harness.arguments()
     work = arguments.work
     arguments_are_found(arguments.programs, work)
+    syslog(arguments.programs, work)
     with harness.Simulator(
         arguments.programs, work, "--events", "2000", "--topics", ",".join(TOPICS), "--state-dir", work + "/simulator"
     ) as simulator:
