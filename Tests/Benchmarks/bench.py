@@ -14,6 +14,7 @@ SECTIONS = {
     "shapes": "the same with accounts, an object of 400 fields, and platform events",
     "memory": "the most memory of short and long runs, the last longer than 40 seconds",
     "topics": "200 topics beside one",
+    "metrics": "files with metrics beside files without",
     "tables": "loads of PostgreSQL, beside COPY and SQL written by hand; with refused events",
     "snapshot": "first copies of records into PostgreSQL, beside COPY",
     "waits": "one topic at a round trip of 50 ms; one event on an idle topic; a run without events",

@@ -113,6 +113,13 @@ class PubSubETL(Contestant):
         return super().files(directory + "/out")
 
 
+class WithMetrics(PubSubETL):
+    """Ours, with metrics, whose text is written at the end."""
+
+    def command(self, directory, events):
+        return [*super().command(directory, events), "--set", "metrics.textfile=%s/metrics.prom" % directory]
+
+
 class ManyTopics(PubSubETL):
     """Ours, with that many topics, all of which have the same events. `events` counts those of all topics."""
 

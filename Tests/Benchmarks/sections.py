@@ -148,6 +148,19 @@ class Bench:
         print("\nCPU of 200 topics / of one: %s" % report.between(ratio))
         return {"rows": rows, "cpu_ratio": ratio}
 
+    def metrics(self):
+        """What it costs to count."""
+        recorded = corpus.Corpus(self.programs, self.work, "opportunity")
+        with contestants.Service(self.tools, self.work, recorded) as service:
+            taking_part = [
+                kind(name, self.programs, service, recorded)
+                for kind, name in ((contestants.PubSubETL, "without"), (contestants.WithMetrics, "with metrics"))]
+            rows = self.turns(taking_part, self.events, [service.process.pid])
+        ratio = report.ratio(rows["with metrics"], rows["without"], "cpu")
+        self.show("Metrics", report.rows_table(rows, self.most_others))
+        print("\nCPU with metrics / without: %s" % report.between(ratio))
+        return {"rows": rows, "cpu_ratio": ratio}
+
     def waits(self):
         """Rates and times that no processor bounds."""
         found = waits.measure(self)
