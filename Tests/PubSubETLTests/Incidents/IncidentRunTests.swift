@@ -1,3 +1,4 @@
+import Bytes
 import Checkpoint
 import Clocks
 import EventLoop
@@ -90,7 +91,7 @@ import Testing
 
   @Test("Two killed runs in a row are an incident, of which the next run tells when it begins")
   func killed() async throws {
-    let pipeline = try await SimulatedPipeline(events: 20)
+    let pipeline = try await SimulatedPipeline(events: 40)
     let configuration = try pipeline.load(sets: Self.sets(pipeline.base))
     let said = Said()
     let ledger = RunLedger(paths: configuration.statePaths)
@@ -102,22 +103,37 @@ import Testing
       return said.take("info").filter { $0.contains("left no report") }
     }
     func kill() throws {
-      try ledger.append(.began(sample.beginning()), hiding: SecretMask())
+      var beginning = sample.beginning()
+      beginning.beganAt = UTCTime.now() + 5000
+      try ledger.append(.began(beginning), hiding: SecretMask())
     }
     #expect(try await run().isEmpty)
     try kill()
-    #expect(ledger.unreportedCount == 1)
+    #expect(ledger.unreported.count == 1)
     #expect(try await run().isEmpty)
     try kill()
     try kill()
-    #expect(ledger.unreportedCount == 2)
+    let killed = ledger.unreported
+    #expect(killed.count == 2)
     let lines = try await run()
     #expect(lines.count == 1)
     #expect(lines.first?.contains("the last 2 runs left no report") == true, "\(lines)")
     let notices = try self.notices(configuration)
     #expect(notices.map { $0["event"] } == ["begin", "end"])
     #expect(notices.map { $0["reason"] } == ["killed", "killed"])
-    #expect(ledger.unreportedCount == 0)
+    #expect(notices.map { $0["count"] } == [2, 2])
+    #expect(
+      notices.allSatisfy {
+        $0["since"]?.string == killed.last.map { UTCTime.timestamp(milliseconds: $0.beganAt) }
+      })
+    #expect(ledger.unreported.isEmpty)
+    // A run that stored a position before it was killed got somewhere.
+    for _ in 0..<2 {
+      var beginning = sample.beginning()
+      beginning.beganAt = 1
+      try ledger.append(.began(beginning), hiding: SecretMask())
+    }
+    #expect(try await run().isEmpty)
     #expect(try await run().isEmpty)
     await pipeline.org.stop()
   }

@@ -164,8 +164,8 @@ extension PubSubError {
         : "; the run-as user needs View All on the object"
     case ServiceErrorCode.replayIDCorrupted, ServiceErrorCode.replayIDValidationFailed:
       "; the stored position is older than the 72 h the service keeps, or belongs to another "
-        + "org" + Self.cause(managed) + ". Events may have been lost: re-read the objects, "
-        + "then run with --set source.on_invalid_replay=earliest"
+        + "org" + Self.cause(managed) + ". Events may have been lost: run with "
+        + "--set source.on_invalid_replay=earliest, then read the records again with 'snapshot'"
     case ServiceErrorCode.managedAlreadyActive:
       "; another client has the managed subscription, or a run was killed: then the service frees it "
         + "within about 15 minutes"

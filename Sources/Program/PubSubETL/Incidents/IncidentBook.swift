@@ -25,18 +25,23 @@ struct IncidentBook: Equatable, Sendable {
 
   /// It is wrong.
   ///
-  /// - Parameter counts: whether it happened once more, or merely lasts.
+  /// - Parameters:
+  ///   - counts: whether it happened once more, or merely lasts.
+  ///   - began: when it was first there, and how often, if that is known only now.
   mutating func saw(
-    _ kind: Incident.Kind, _ finding: Incident.Finding, at now: Int64, counts: Bool = true
+    _ kind: Incident.Kind, _ finding: Incident.Finding, at now: Int64, counts: Bool = true,
+    began: (at: Int64, count: Int)? = nil
   ) -> OnFinding {
+    var new = Incident(kind: kind, finding: finding, since: began?.at ?? now)
+    new.count = began?.count ?? 1
     guard let index = self.incidents.firstIndex(where: { $0.kind == kind }) else {
-      self.incidents.append(Incident(kind: kind, finding: finding, since: now))
+      self.incidents.append(new)
       return self.show(self.incidents.count - 1, at: now)
     }
     if self.incidents[index].until != nil {
       if self.incidents[index].isCalled, self.incidents[index].attempts > 0 {
         // Its end may have been delivered, so this is another incident.
-        self.incidents[index] = Incident(kind: kind, finding: finding, since: now)
+        self.incidents[index] = new
         return self.show(index, at: now)
       }
       self.incidents[index].until = nil

@@ -50,11 +50,11 @@ final class IncidentWatch: Sendable {
 
   /// Reads what earlier runs have seen.
   ///
-  /// - Parameter killedCount: how many runs before this one left no report. Whether this one succeeds is open, so
+  /// - Parameter killed: the runs before this one that left no report, the newest first. Whether this one succeeds is open, so
   ///   only a mail says it, and calls do.
   /// - Returns: whether that is too many.
   @discardableResult
-  func begin(killedCount: Int = 0) -> Bool {
+  func begin(killed: [RunBeginning] = []) -> Bool {
     let book = self.file.load()
     if book == nil {
       self.logger.warning(
@@ -68,14 +68,15 @@ final class IncidentWatch: Sendable {
         _ = state.book.sawOver(kind, at: self.clock.wallTime)
       }
     }
-    guard killedCount >= Self.maxKilledCount else { return false }
+    guard killed.count >= Self.maxKilledCount, let first = killed.last else { return false }
     self.saw(
       .failing,
       Incident.Finding(
         message:
-          "the last \(killedCount) runs left no report: each was killed, or the machine went "
+          "the last \(killed.count) runs left no report: each was killed, or the machine went "
           + "down; look for limits of memory or time in the logs of the kernel and of the scheduler",
-        reason: "killed"), level: self.isMailed ? .error : .info)
+        reason: "killed"), level: self.isMailed ? .error : .info,
+      began: (first.beganAt, killed.count))
     self.store()
     return true
   }
@@ -167,13 +168,16 @@ final class IncidentWatch: Sendable {
   /// - Parameters:
   ///   - isEvent: false for something that was seen to be as before.
   ///   - level: nil for that of the kind.
+  ///   - began: when and how often it was there before, if it is new.
   private func saw(
     _ kind: Incident.Kind, _ finding: Incident.Finding, isEvent: Bool = true,
-    level: Logger.Level? = nil
+    level: Logger.Level? = nil, began: (at: Int64, count: Int)? = nil
   ) {
     let now = self.clock.wallTime
     let finding = self.clean(finding)
-    let answer = self.state.withLock { $0.book.saw(kind, finding, at: now, counts: isEvent) }
+    let answer = self.state.withLock {
+      $0.book.saw(kind, finding, at: now, counts: isEvent, began: began)
+    }
     let level = level ?? (kind == .failing ? .error : .warning)
     switch answer {
     case .show: self.logger.log(level: level, "\(finding.message)")

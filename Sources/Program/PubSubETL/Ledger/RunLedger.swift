@@ -13,17 +13,17 @@ struct RunLedger {
     /// Lines that were skipped.
     var damagedCount = 0
 
-    /// How many runs at the end have begun and left no report.
-    var unreportedCount: Int {
-      var count = 0
+    /// The runs at the end that have begun and left no report, the newest first.
+    var unreported: [RunBeginning] {
+      var found: [RunBeginning] = []
       for entry in self.entries.reversed() {
         switch entry {
-        case .began: count += 1
-        case .run: return count
+        case .began(let beginning): found.append(beginning)
+        case .run: return found
         case .verify: continue
         }
       }
-      return count
+      return found
     }
   }
 
@@ -86,11 +86,11 @@ struct RunLedger {
 
   // MARK: Reading
 
-  /// How many runs at the end of the ledger left no report; 0 if that cannot be read.
-  var unreportedCount: Int {
+  /// The runs at the end of the ledger that left no report, the newest first; none if that cannot be read.
+  var unreported: [RunBeginning] {
     // Beginnings are short, so the end of the file is enough.
     let tail = RunLedger(paths: self.paths, maxByteCount: 16 << 10)
-    return (try? tail.read())?.unreportedCount ?? 0
+    return (try? tail.read())?.unreported ?? []
   }
 
   /// The lines of the file; none without one. Of a longer file than this program leaves, the end.

@@ -15,6 +15,8 @@ struct SinkStatus {
   var ownPosition: OwnPosition?
   /// Who ran the sink last, and whether it still does; nil if the sink does not know.
   var lease: String?
+  /// The lease holds.
+  var isLeased = false
   var problems: [PipelineStatus.Problem] = []
   /// Remarks that are not problems.
   var remark: String?

@@ -90,7 +90,7 @@ final class Doctor {
       self.note(
         Finding(
           .attention, "lock",
-          "\(process) runs this pipeline now; another run would end with 75 or wait, "
+          "\(process) runs this pipeline now; another run would end at once or wait, "
             + "as run.if_running says; wait for it, or stop it"))
     case false: self.note(Finding(.ok, "lock", "no run of this pipeline is in progress here"))
     case nil:
@@ -340,7 +340,15 @@ final class Doctor {
     }
     for sink in status.sinks {
       guard let lease = sink.lease else { continue }
-      self.note(Finding(.ok, "lease", "\(sink.name): \(lease)"))
+      // Nobody runs here, so it is a run elsewhere, or one that was killed in the last minute.
+      guard sink.isLeased, status.lock.isHeld == false else {
+        self.note(Finding(.ok, "lease", "\(sink.name): \(lease)"))
+        continue
+      }
+      self.note(
+        Finding(
+          .attention, "lease",
+          "\(sink.name): \(lease). If that is a run of another state directory, stop it first"))
     }
   }
 }

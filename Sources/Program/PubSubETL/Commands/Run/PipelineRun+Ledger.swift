@@ -1,3 +1,4 @@
+internal import Checkpoint
 internal import Clocks
 internal import DurableFiles
 import Glibc
@@ -36,11 +37,18 @@ extension PipelineRun {
     return RunRecord(report, self.beginning)
   }
 
-  /// Has incidents of earlier runs, and notifies of runs that were killed: this one may be, too.
-  func beginIncidents() async {
-    guard let incidents else { return }
-    if incidents.begin(killedCount: self.ledger.unreportedCount) { await incidents.deliver() }
+  /// Reads the incidents of earlier runs.
+  ///
+  /// - Returns: whether to notify now of runs that were killed, as this one may be, too.
+  func beginIncidents() -> Bool {
+    guard let incidents else { return false }
+    // A run that has stored a position after its beginning got somewhere.
+    let storedAt =
+      PipelineStatus.modificationTime(of: self.configuration.statePaths.checkpoint) ?? 0
+    let isDue = incidents.begin(
+      killed: self.ledger.unreported.filter { $0.beganAt > storedAt })
     self.log.isSilent = incidents.isSilent
+    return isDue
   }
 
   private var ledger: RunLedger { RunLedger(paths: self.configuration.statePaths) }

@@ -135,7 +135,7 @@ final class PipelineRun {
     let store = try await self.lockedStore()
     self.store = store
     self.hasLock = true
-    await self.beginIncidents()
+    let hasNotice = self.beginIncidents()
     self.metrics?.begin()
     // The lock needs no permission to write; without this check, the first commit would fail.
     let state = self.configuration.checkpoint.directory
@@ -143,6 +143,7 @@ final class PipelineRun {
       throw failure
     }
     self.noteBeginning()
+    if hasNotice { await self.incidents?.deliver() }
     self.tellStatus()
     defer { WaitingRecord.remove(self.configuration.statePaths) }
     guard self.options.limits.until(self.configuration.run) == .forever, let incidents else {

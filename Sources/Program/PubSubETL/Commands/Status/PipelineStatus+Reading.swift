@@ -82,7 +82,7 @@ extension PipelineStatus {
   }
 
   /// Milliseconds since 1970; nil when the file is not there.
-  private static func modificationTime(of path: String) -> Int64? {
+  static func modificationTime(of path: String) -> Int64? {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
     return Int64(status.st_mtim.tv_sec) * 1000 + Int64(status.st_mtim.tv_nsec) / 1_000_000

@@ -61,7 +61,7 @@ struct PostgresStatus {
   func status(now: Int64) -> SinkStatus {
     SinkStatus(
       name: self.name, ownPosition: self.ownPosition, lease: self.state.map(Self.lease),
-      problems: self.problems,
+      isLeased: self.state?.isLeased == true, problems: self.problems,
       remark: self.remark, summary: "PostgreSQL, schema \(self.schema)",
       lines: self.lines(now: now), json: self.json)
   }
