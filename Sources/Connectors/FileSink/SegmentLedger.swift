@@ -239,7 +239,7 @@ extension SegmentLedger {
 
   static let damageRemedy =
     "Restore the file, or move it away with the checkpoint and run 'checkpoint restore "
-    + "--from-manifest' to resume after the finished files, or 'run --accept-reset' if none is finished"
+    + "--from-manifest' to resume after the finished files. If none is finished, use 'run --accept-reset'"
 
   /// Steps that finish a file of the last checkpoint, whether open or closing: it is truncated to
   /// what was committed, and gets its end, its name and its manifest line. Repeating them from any

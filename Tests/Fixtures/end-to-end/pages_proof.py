@@ -77,7 +77,7 @@ NOT_RUN = {
     "$ pubsub-etl run deals.json": "prove_readme does",
     "{ cat \"$HOME/out/sales/_views.sql\"": "needs the program duckdb",
     "began (UTC)": "output with times and numbers of an example",
-    "mv state/NAME": "the copy that the page makes is not older; DoctorTests and commands_proof.py have such states",
+    "mv restored/state/NAME": "the copy that the page makes is not older; DoctorTests and commands_proof.py have such states",
     "SF_LOGIN_URL=https://YOURDOMAIN": "variables of an example org; run_from_cron writes such a file",
     "$ cat ~/.pubsub-etl.env": "variables of an example org; cron_proof.py runs with such a file",
     "pubsub-etl dead-letters": "dead_letters_proof.py runs these commands on dead letters",
