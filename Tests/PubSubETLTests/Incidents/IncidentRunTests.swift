@@ -102,9 +102,10 @@ import Testing
       #expect(run.report.exitCode == .success)
       return said.take("info").filter { $0.contains("left no report") }
     }
-    func kill() throws {
+    func kill(_ command: RunBeginning.Command = .run) throws {
       var beginning = sample.beginning()
       beginning.beganAt = UTCTime.now() + 5000
+      beginning.command = command
       try ledger.append(.began(beginning), hiding: SecretMask())
     }
     #expect(try await run().isEmpty)
@@ -127,10 +128,14 @@ import Testing
         $0["since"]?.string == killed.last.map { UTCTime.timestamp(milliseconds: $0.beganAt) }
       })
     #expect(ledger.unreported.isEmpty)
+    try kill(.snapshot)
+    try kill(.snapshot)
+    #expect(try await run().isEmpty)
     // A run that stored a position before it was killed got somewhere.
     for _ in 0..<2 {
       var beginning = sample.beginning()
       beginning.beganAt = 1
+      beginning.command = .run
       try ledger.append(.began(beginning), hiding: SecretMask())
     }
     #expect(try await run().isEmpty)

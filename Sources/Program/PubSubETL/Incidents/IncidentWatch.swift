@@ -22,8 +22,8 @@ final class IncidentWatch: Sendable {
     var nextCall: ContinuousClock.Instant?
   }
 
-  /// So many killed runs in a row are an incident; one may be a restart of the machine.
-  static let maxKilledCount = 2
+  /// As many killed runs in a row are an incident; one may be a restart of the machine.
+  static let minKilledCount = 2
   /// The time between two looks of a run that follows.
   static let interval = Duration.seconds(15)
   /// The time between two attempts of a call by such a run.
@@ -50,9 +50,10 @@ final class IncidentWatch: Sendable {
 
   /// Reads what earlier runs have seen.
   ///
-  /// - Parameter killed: the runs before this one that left no report, the newest first. Whether this one succeeds is open, so
-  ///   only a mail says it, and calls do.
-  /// - Returns: whether that is too many.
+  /// This run may succeed, so only mails and calls tell of killed runs.
+  ///
+  /// - Parameter killed: the runs before this one that left no report, the newest first.
+  /// - Returns: whether they are an incident.
   @discardableResult
   func begin(killed: [RunBeginning] = []) -> Bool {
     let book = self.file.load()
@@ -68,7 +69,7 @@ final class IncidentWatch: Sendable {
         _ = state.book.sawOver(kind, at: self.clock.wallTime)
       }
     }
-    guard killed.count >= Self.maxKilledCount, let first = killed.last else { return false }
+    guard killed.count >= Self.minKilledCount, let first = killed.last else { return false }
     self.saw(
       .failing,
       Incident.Finding(

@@ -42,11 +42,11 @@ extension PipelineRun {
   /// - Returns: whether to notify now of runs that were killed, as this one may be, too.
   func beginIncidents() -> Bool {
     guard let incidents else { return false }
-    // A run that has stored a position after its beginning got somewhere.
+    // A run that has stored a position after its beginning got somewhere, and a person sees how a snapshot ends.
     let storedAt =
       PipelineStatus.modificationTime(of: self.configuration.statePaths.checkpoint) ?? 0
     let isDue = incidents.begin(
-      killed: self.ledger.unreported.filter { $0.beganAt > storedAt })
+      killed: self.ledger.unreported.filter { $0.command == .run && $0.beganAt > storedAt })
     self.log.isSilent = incidents.isSilent
     return isDue
   }
