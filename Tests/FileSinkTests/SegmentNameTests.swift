@@ -85,6 +85,28 @@ struct SegmentNameTests {
     }
   }
 
+  @Test("A compacted file has the place of its first events, and can be compacted again")
+  func compacted() throws {
+    let matcher = SegmentName.Matcher(kind: .records, pipeline: "opps")
+    let first = self.name().path
+    let once = SegmentName.compactedPath(first: first, compaction: 1)
+    #expect(
+      once
+        == "Opportunity/commit_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000042-s0-r1-000000000000.ndjson.zst"
+    )
+    var path = once
+    for compaction in 2...12 {
+      path = SegmentName.compactedPath(first: path, compaction: Int64(compaction))
+      var base = String(path.split(separator: "/")[2])
+      let parsed = try #require(base.withUTF8 { matcher.parse($0) })
+      #expect(parsed.compaction == Int64(compaction))
+      #expect((parsed.pass, parsed.epoch, parsed.firstOrdinal) == (nil, 1, 42))
+    }
+    #expect(path.hasSuffix("-e1-000000000042-s0-ra12-000000000000.ndjson.zst"))
+    let neighbours = [self.name(ordinal: 41).path, path, self.name(ordinal: 43).path]
+    #expect(neighbours == neighbours.sorted())
+  }
+
   @Test("Names that almost match those of a pass count as foreign")
   func almostPasses() {
     let matcher = SegmentName.Matcher(kind: .records, pipeline: "opps")

@@ -78,6 +78,11 @@ package final class FaultyFileSystem: FileSystem, @unchecked Sendable {
     try self.base.renameWithoutReplacing(from, to: to)
   }
 
+  package func exchange(_ path: String, with other: String) throws(FileSystemError) {
+    try self.enter("exchange", path)
+    try self.base.exchange(path, with: other)
+  }
+
   package func link(_ from: String, to: String) throws(FileSystemError) {
     try self.enter("link", to)
     try self.base.link(from, to: to)
@@ -98,8 +103,22 @@ package final class FaultyFileSystem: FileSystem, @unchecked Sendable {
     return try self.base.list(directory)
   }
 
-  package func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool {
+  package func makeDirectory(
+    _ path: String, like other: String
+  ) throws(FileSystemError) -> Bool {
+    try self.enter("mkdir", path)
+    return try self.base.makeDirectory(path, like: other)
+  }
+
+  package func removeDirectory(_ path: String) throws(FileSystemError) {
+    try self.enter("rmdir", path)
+    try self.base.removeDirectory(path)
+  }
+
+  package func lock(
+    _ file: Int32, shared: Bool, wait: Bool, path: String
+  ) throws(FileSystemError) -> Bool {
     try self.enter("flock", path)
-    return try self.base.lock(file, wait: wait, path: path)
+    return try self.base.lock(file, shared: shared, wait: wait, path: path)
   }
 }

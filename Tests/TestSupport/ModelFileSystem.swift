@@ -15,6 +15,7 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
     var content: [UInt8] = []
     var durable: [UInt8] = []
     var lockHolder: Int32?
+    var lockSharers: Set<Int32> = []
     init(_ inode: UInt64, isDirectory: Bool) {
       self.inode = inode
       self.isDirectory = isDirectory
@@ -25,6 +26,8 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
     var directory: String
     /// A rename changes two names at once.
     var names: [(path: String, node: Node?)]
+    /// Two directories that have changed places, with what is in them.
+    var exchanged: (String, String)?
   }
 
   private var names: [String: Node] = [:]
@@ -38,6 +41,8 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
   /// Calls that change something. A kill at another one leaves what a kill at the next of them does.
   package private(set) var callCount = 0
   private static let changingNothing: Set = ["stat", "fstat", "read", "opendir"]
+  /// Looks at `files` before each call that changes something.
+  package var observer: (() -> Void)?
   /// From this call on nothing works any more: the process was killed.
   package var diesAtCall = Int.max
   /// The call at which it dies, when a write, still takes half of the bytes.
@@ -61,9 +66,36 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
   /// The process is gone: descriptors and locks with it, what was written stays.
   package func kill() {
     self.open = [:]
-    for node in self.names.values { node.lockHolder = nil }
+    for node in self.names.values {
+      node.lockHolder = nil
+      node.lockSharers = []
+    }
     self.diesAtCall = .max
     self.callCount = 0
+  }
+
+  /// Another file system with the same content, where nobody is at work.
+  package func copy() -> ModelFileSystem {
+    let copy = ModelFileSystem()
+    var nodes: [ObjectIdentifier: Node] = [:]
+    func copied(_ node: Node) -> Node {
+      if let known = nodes[ObjectIdentifier(node)] { return known }
+      let own = Node(node.inode, isDirectory: node.isDirectory)
+      (own.content, own.durable) = (node.content, node.durable)
+      nodes[ObjectIdentifier(node)] = own
+      return own
+    }
+    copy.names = self.names.mapValues(copied)
+    copy.durableNames = self.durableNames.mapValues(copied)
+    copy.pending = self.pending.map { change in
+      var own = change
+      own.names = change.names.map { ($0.path, $0.node.map(copied)) }
+      return own
+    }
+    copy.nextInode = self.nextInode
+    copy.seen = self.seen
+    copy.violations = self.violations
+    return copy
   }
 
   package enum Survival {
@@ -134,7 +166,10 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
   // MARK: Calls
 
   private func enter(_ call: String, _ path: String) throws(FileSystemError) {
-    if !Self.changingNothing.contains(call) { self.callCount += 1 }
+    if !Self.changingNothing.contains(call) {
+      self.observer?()
+      self.callCount += 1
+    }
     guard self.callCount <= self.diesAtCall - 1 || self.diesAtCall == .max else {
       throw FileSystemError(call, path, code: EIO)
     }
@@ -176,6 +211,7 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
   package func close(_ file: Int32) {
     guard let entry = self.open.removeValue(forKey: file) else { return }
     if entry.node.lockHolder == file { entry.node.lockHolder = nil }
+    entry.node.lockSharers.remove(file)
   }
 
   package func write(
@@ -270,6 +306,33 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
     self.see(to, node)
   }
 
+  package func exchange(_ path: String, with other: String) throws(FileSystemError) {
+    try self.enter("exchange", path)
+    for name in [path, other] {
+      guard self.names[name] != nil else { throw FileSystemError("renameat2", name, code: ENOENT) }
+      if self.pending.contains(where: { Self.isInside($0.directory, name) }) {
+        self.violations.append("\(name) was exchanged with names in it that are not durable")
+      }
+    }
+    Self.exchange(&self.names, path, other)
+    self.pending.append(
+      NameChange(directory: Self.parent(of: path), names: [], exchanged: (path, other)))
+    for (name, node) in self.names where Self.isInside(name, path) { self.see(name, node) }
+  }
+
+  private static func isInside(_ path: String, _ directory: String) -> Bool {
+    path == directory || path.hasPrefix("\(directory)/")
+  }
+
+  private static func exchange(_ names: inout [String: Node], _ one: String, _ other: String) {
+    let moved = names.map { path, node -> (String, Node) in
+      if Self.isInside(path, one) { return (other + path.dropFirst(one.count), node) }
+      if Self.isInside(path, other) { return (one + path.dropFirst(other.count), node) }
+      return (path, node)
+    }
+    names = Dictionary(uniqueKeysWithValues: moved)
+  }
+
   package func link(_ from: String, to: String) throws(FileSystemError) {
     try self.enter("link", to)
     guard let node = self.names[from] else { throw FileSystemError("link", from, code: ENOENT) }
@@ -299,6 +362,22 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
     return true
   }
 
+  /// The model has no permissions.
+  package func makeDirectory(
+    _ path: String, like other: String
+  ) throws(FileSystemError) -> Bool {
+    try self.makeDirectory(path)
+  }
+
+  package func removeDirectory(_ path: String) throws(FileSystemError) {
+    try self.enter("rmdir", path)
+    guard self.names[path] != nil else { throw FileSystemError("rmdir", path, code: ENOENT) }
+    guard !self.names.keys.contains(where: { $0.hasPrefix("\(path)/") }) else {
+      throw FileSystemError("rmdir", path, code: ENOTEMPTY)
+    }
+    self.change(Self.parent(of: path), [(path, nil)])
+  }
+
   package func list(_ directory: String) throws(FileSystemError) -> [DirectoryEntry]? {
     try self.enter("opendir", directory)
     guard self.names[directory] != nil else { return nil }
@@ -308,19 +387,26 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
     }
   }
 
-  package func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool {
+  package func lock(
+    _ file: Int32, shared: Bool, wait: Bool, path: String
+  ) throws(FileSystemError) -> Bool {
     try self.enter("flock", path)
     guard let entry = self.open[file] else { throw FileSystemError("flock", path, code: EBADF) }
     if let holder = entry.node.lockHolder, holder != file { return false }
-    entry.node.lockHolder = file
+    if shared {
+      entry.node.lockSharers.insert(file)
+    } else {
+      guard entry.node.lockSharers.subtracting([file]).isEmpty else { return false }
+      entry.node.lockHolder = file
+    }
     return true
   }
 
   // MARK: Names
 
+  /// Whether readers see it as a finished file: neither it nor a folder of it is hidden.
   package static func isFinal(_ path: String) -> Bool {
-    let name = path.split(separator: "/").last ?? ""
-    return name.hasSuffix(".ndjson.zst") && !name.hasPrefix(".")
+    path.hasSuffix(".ndjson.zst") && !path.split(separator: "/").contains { $0.hasPrefix(".") }
   }
 
   private func touch(_ path: String) {
@@ -335,11 +421,22 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
 
   private func change(_ directory: String, _ names: [(path: String, node: Node?)]) {
     for (path, node) in names { self.names[path] = node }
+    let isEarly = self.pending.contains { change in
+      change.exchanged.map { Self.isInside(directory, $0) || Self.isInside(directory, $1) } ?? false
+    }
+    if isEarly {
+      self.violations.append("\(directory) was changed before its exchange was durable")
+    }
     self.pending.append(NameChange(directory: directory, names: names))
   }
 
   private func apply(_ change: NameChange) {
     for (path, node) in change.names { self.durableNames[path] = node }
+    guard let (one, other) = change.exchanged else { return }
+    for name in [one, other] where self.durableNames[name] == nil {
+      self.violations.append("\(name) was exchanged before its name was durable")
+    }
+    Self.exchange(&self.durableNames, one, other)
   }
 }
 

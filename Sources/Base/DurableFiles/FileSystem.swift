@@ -29,16 +29,26 @@ package protocol FileSystem: Sendable {
   /// renameat2(2) with `RENAME_NOREPLACE`: fails with `EEXIST` when the new name is taken. Many file
   /// systems refuse it; see `move`.
   func renameWithoutReplacing(_ from: String, to: String) throws(FileSystemError)
+  /// renameat2(2) with `RENAME_EXCHANGE`: two names, of files or directories, change places in one
+  /// step. Some file systems refuse it.
+  func exchange(_ path: String, with other: String) throws(FileSystemError)
   /// link(2): fails with `EEXIST` when the new name is taken.
   func link(_ from: String, to: String) throws(FileSystemError)
   /// unlink(2).
   func remove(_ path: String) throws(FileSystemError)
   /// mkdir(2), with mode 0750 unless `FilePermissions` say otherwise; false when the name exists.
   func makeDirectory(_ path: String) throws(FileSystemError) -> Bool
+  /// mkdir(2), with the mode, owner and group of another directory; false when the name exists.
+  func makeDirectory(_ path: String, like other: String) throws(FileSystemError) -> Bool
+  /// rmdir(2): the directory is empty.
+  func removeDirectory(_ path: String) throws(FileSystemError)
   /// readdir(3) without `.` and `..`, in no order; nil without such a directory.
   func list(_ directory: String) throws(FileSystemError) -> [DirectoryEntry]?
-  /// flock(2), exclusive. With `wait` false returns false when somebody else holds the lock.
-  func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool
+  /// flock(2), shared or exclusive. With `wait` false returns false when somebody else holds a lock
+  /// that excludes this one.
+  func lock(
+    _ file: Int32, shared: Bool, wait: Bool, path: String
+  ) throws(FileSystemError) -> Bool
 }
 
 /// The part of stat(2) that is used here.

@@ -90,8 +90,10 @@ package struct OpenFile: ~Copyable {
     try self.fileSystem.synchronize(self.descriptor, dataOnly: dataOnly, path: self.path)
   }
 
-  package borrowing func lock(wait: Bool) throws(FileSystemError) -> Bool {
-    try self.fileSystem.lock(self.descriptor, wait: wait, path: self.path)
+  package borrowing func lock(
+    shared: Bool = false, wait: Bool
+  ) throws(FileSystemError) -> Bool {
+    try self.fileSystem.lock(self.descriptor, shared: shared, wait: wait, path: self.path)
   }
 
   package borrowing func status() throws(FileSystemError) -> FileStatus {

@@ -135,6 +135,14 @@ package struct SystemFileSystem: FileSystem {
     }
   }
 
+  package func exchange(_ path: String, with other: String) throws(FileSystemError) {
+    // RENAME_EXCHANGE of linux/fs.h.
+    let exchanging: UInt32 = 2
+    _ = try self.call("renameat2", path) {
+      c_renameat2(AT_FDCWD, other, AT_FDCWD, path, exchanging)
+    }
+  }
+
   package func link(_ from: String, to: String) throws(FileSystemError) {
     _ = try self.call("link", to) { Glibc.link(from, to) }
   }
@@ -156,6 +164,31 @@ package struct SystemFileSystem: FileSystem {
       try self.set(permissions.directoryMode, permissions.groupID, of: directory, path)
     }
     return true
+  }
+
+  package func makeDirectory(
+    _ path: String, like other: String
+  ) throws(FileSystemError) -> Bool {
+    var status = stat()
+    _ = try self.call("stat", other) { stat(other, &status) }
+    do {
+      _ = try self.call("mkdir", path) { mkdir(path, 0o700) }
+    } catch {
+      if error.code == EEXIST { return false }
+      throw error
+    }
+    var own = stat()
+    _ = try self.call("stat", path) { stat(path, &own) }
+    if own.st_uid != status.st_uid || own.st_gid != status.st_gid {
+      _ = try self.call("chown", path) { chown(path, status.st_uid, status.st_gid) }
+    }
+    // After the change of the group, which may take bits of the mode away.
+    _ = try self.call("chmod", path) { chmod(path, status.st_mode & 0o7777) }
+    return true
+  }
+
+  package func removeDirectory(_ path: String) throws(FileSystemError) {
+    _ = try self.call("rmdir", path) { rmdir(path) }
   }
 
   package func list(_ directory: String) throws(FileSystemError) -> [DirectoryEntry]? {
@@ -188,16 +221,19 @@ package struct SystemFileSystem: FileSystem {
     return entries
   }
 
-  package func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool {
+  package func lock(
+    _ file: Int32, shared: Bool, wait: Bool, path: String
+  ) throws(FileSystemError) -> Bool {
     do throws(FileSystemError) {
       do throws(FileSystemError) {
-        _ = try self.call("flock", path) { flock(file, LOCK_EX | (wait ? 0 : LOCK_NB)) }
+        let kind = shared ? LOCK_SH : LOCK_EX
+        _ = try self.call("flock", path) { flock(file, kind | (wait ? 0 : LOCK_NB)) }
       } catch {
         // Lustre and 9p may have locks of ranges only. Like those of flock, these belong to the
         // open file: a process that opens it again is locked out.
         guard [EINVAL, ENOSYS, EOPNOTSUPP, ENOLCK].contains(error.code) else { throw error }
         var whole = Glibc.flock()
-        whole.l_type = Int16(F_WRLCK)
+        whole.l_type = Int16(shared ? F_RDLCK : F_WRLCK)
         whole.l_whence = Int16(SEEK_SET)
         _ = try self.call("fcntl", path) {
           fcntl(file, wait ? C_F_OFD_SETLKW : C_F_OFD_SETLK, &whole)

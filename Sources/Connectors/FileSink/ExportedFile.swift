@@ -83,6 +83,14 @@ package struct ExportedFile: Sendable, Equatable {
     self.tail = json["resume"].flatMap(Tail.init)
   }
 
+  /// Which files of the manifest are visited: compaction replaces many by one.
+  package enum Scope: Sendable {
+    /// Those that were not replaced.
+    case present
+    /// Those that runs wrote, replaced or not: they have the same events.
+    case written
+  }
+
   /// Visits the finished files of one pipeline in a directory, in the order of the manifest. Takes
   /// no lock and writes nothing, so it can be used during a run.
   ///
@@ -90,20 +98,26 @@ package struct ExportedFile: Sendable, Equatable {
   ///   manifest, it has no files.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
   package static func visit(
-    _ kind: Kind, in directory: String, pipeline: String, _ body: (ExportedFile) -> Void
+    _ kind: Kind, in directory: String, pipeline: String, _ scope: Scope = .present,
+    _ body: (ExportedFile) -> Void
   ) throws(FileSinkError) {
     let matcher = SegmentName.Matcher(
       kind: kind == .deadLetters ? .deadLetters : .records, pipeline: pipeline)
-    let manifest = Manifest(directory: directory, fileSystem: SystemFileSystem())
-    try manifest.peek { line, name in
+    let list = try FileList(in: directory, pipeline: kind == .deadLetters ? nil : pipeline)
+    func visit(_ line: UnsafeBufferPointer<UInt8>, _ name: UnsafeBufferPointer<UInt8>) {
       let start = name.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
       guard let parsed = matcher.parse(UnsafeBufferPointer(rebasing: name[start...])),
         (parsed.pass != nil) == (kind == .snapshots),
+        scope == .present || parsed.compaction == 0,
         let json = try? JSONValue(parsing: Array(line)), json["pipeline"]?.string == pipeline,
         (json["redriven"]?.boolean == true) == (kind == .redriven),
         let file = ExportedFile(json: json)
       else { return }
       body(file)
+    }
+    switch scope {
+    case .present: try list.visitPresent(visit)
+    case .written: try list.visitAll(visit)
     }
   }
 }

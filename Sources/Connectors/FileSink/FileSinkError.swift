@@ -46,12 +46,15 @@ package struct FileSinkError: Error, Sendable, CustomStringConvertible {
   /// - Parameters:
   ///   - path: absolute.
   ///   - found, expected: SHA-256, hexadecimal.
-  static func changed(_ path: String, found: String, expected: String) -> FileSinkError {
+  static func changed(
+    _ path: String, found: String, expected: String,
+    accordingTo evidence: LineCopy.Evidence = .checkpoint
+  ) -> FileSinkError {
     FileSinkError(
       .inconsistent,
-      "\(path): its contents are not what was written (sha256 \(found), but the "
-        + "checkpoint says \(expected)): the disk lost data or the file was changed. "
-        + SegmentLedger.damageRemedy)
+      "\(path): its contents are not what was written (sha256 \(found), but "
+        + "\(evidence.place) says \(expected)): the disk lost data or the file was changed. "
+        + evidence.remedy)
   }
 
   init(_ error: FileSystemError) {

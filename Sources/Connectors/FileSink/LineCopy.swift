@@ -2,7 +2,7 @@ internal import Bytes
 internal import Cryptography
 internal import DurableFiles
 
-/// Copies the lines of files into one new file, as a single zstd frame without its end.
+/// Copies the lines of files into one new file, as a single zstd frame.
 ///
 /// Used by one thread. After an error, the new file is of no use.
 final class LineCopy {
@@ -13,7 +13,21 @@ final class LineCopy {
     /// SHA-256 of these bytes, lowercase hexadecimal.
     var sha256: String
     var uncompressedByteCount: Int
-    var lineCount: Int
+    /// SHA-256 of the lines with their line ends, lowercase hexadecimal.
+    var textSHA256: String
+  }
+
+  /// What describes a file that is copied, for messages.
+  struct Evidence {
+    var place: String
+    /// What to do about a file with other content.
+    var remedy: String
+
+    static let checkpoint = Self(place: "the checkpoint", remedy: SegmentLedger.damageRemedy)
+    static let manifest = Self(
+      place: "the manifest",
+      remedy: "Nothing was replaced. Put back a copy of the file; 'verify --checksums' names all "
+        + "files that were changed")
   }
 
   private let file: OpenFile
@@ -21,7 +35,9 @@ final class LineCopy {
   private var hash = SHA256()
   private var byteCount = 0
   private var uncompressedByteCount = 0
-  private var lineCount = 0
+  /// Lines so far.
+  private(set) var lineCount = 0
+  private var textHash = SHA256()
   private var text = ByteBuffer(capacity: LineCopy.pieceByteCount * 2)
   private let scratch = UnsafeMutableRawBufferPointer.allocate(
     byteCount: ZstdCompressor.outputByteCount, alignment: 16)
@@ -47,7 +63,9 @@ final class LineCopy {
   ///
   /// - Parameter sha256: the hash of the file, with the end of its last frame.
   /// - Throws: `FileSinkError.inconsistent` for other content; `.io`.
-  func append(_ lines: SegmentLines, sha256: String) throws(FileSinkError) {
+  func append(
+    _ lines: SegmentLines, sha256: String, accordingTo evidence: Evidence = .checkpoint
+  ) throws(FileSinkError) {
     var hash = SHA256()
     do {
       let hashing: (UnsafeRawBufferPointer) -> Void = { hash.update($0) }
@@ -61,7 +79,7 @@ final class LineCopy {
       throw FileSinkError(
         .inconsistent,
         "\(lines.path)\(fault.line > 0 ? " line \(fault.line)" : ""): \(fault.reason): the disk "
-          + "lost data or the file was changed. " + SegmentLedger.damageRemedy)
+          + "lost data or the file was changed. " + evidence.remedy)
     } catch let error as FileSystemError {
       throw FileSinkError(error)
     } catch {
@@ -70,18 +88,21 @@ final class LineCopy {
     if lines.extent != .whole { hash.update(ZstdCompressor.endOfFrame) }
     let found = hash.snapshot().hex
     guard found == sha256 else {
-      throw .changed(lines.path, found: found, expected: sha256)
+      throw .changed(lines.path, found: found, expected: sha256, accordingTo: evidence)
     }
   }
 
   /// Makes everything durable, except for the name of the file.
   ///
+  /// - Parameter endsFrame: false if somebody else appends the end of the frame.
   /// - Throws: `FileSinkError.io`.
-  func finish() throws(FileSinkError) -> Result {
+  func finish(endsFrame: Bool = false) throws(FileSinkError) -> Result {
     do throws(FileSystemError) {
       try self.compress(flushing: true)
+      if endsFrame { try self.file.write(ZstdCompressor.endOfFrame) }
       try self.file.synchronize()
-      try self.file.checkIntact(byteCount: self.byteCount)
+      try self.file.checkIntact(
+        byteCount: self.byteCount + (endsFrame ? ZstdCompressor.endOfFrame.count : 0))
     } catch {
       throw FileSinkError(error)
     }
@@ -89,11 +110,12 @@ final class LineCopy {
     return Result(
       byteCount: self.byteCount + ZstdCompressor.endOfFrame.count,
       sha256: self.hash.snapshot().hex, uncompressedByteCount: self.uncompressedByteCount,
-      lineCount: self.lineCount)
+      textSHA256: self.textHash.snapshot().hex)
   }
 
   private func compress(flushing: Bool) throws(FileSystemError) {
     self.uncompressedByteCount += self.text.count
+    self.textHash.update(UnsafeBufferPointer(rebasing: self.text.bytes[...]))
     try self.compressor.compress(
       UnsafeBufferPointer(rebasing: self.text.bytes[...]), flushing: flushing,
       through: self.scratch

@@ -1,3 +1,4 @@
+internal import CSystem
 internal import DurableFiles
 internal import Glibc
 internal import JSON
@@ -79,10 +80,15 @@ struct Manifest {
 
   /// Calls `visit` with every complete line. Takes no lock and writes nothing, so it can be used
   /// during a run, which may be writing the last line.
-  func peek(visit: Visit) throws(FileSinkError) {
+  ///
+  /// - Parameter limit: the bytes to read, up to the end of a line.
+  /// - Returns: the bytes up to the end of the last complete line.
+  @discardableResult
+  func peek(upTo limit: Int = .max, visit: Visit) throws(FileSinkError) -> Int {
     do {
-      guard let size = try self.fileSystem.size(of: self.path), size > 0 else { return }
-      _ = try self.scan(OpenFile(self.path, [], on: self.fileSystem), visit: visit)
+      guard let size = try self.fileSystem.size(of: self.path), size > 0 else { return 0 }
+      return try self.scan(
+        OpenFile(self.path, [], on: self.fileSystem), upTo: limit, visit: visit)
     } catch let error as FileSystemError {
       throw FileSinkError(error)
     } catch let error as FileSinkError {
@@ -97,7 +103,7 @@ struct Manifest {
   /// A line is visited when the next one is found, so that the last one, which may be truncated,
   /// can be checked first.
   private func scan(
-    _ file: borrowing OpenFile, visit: Visit
+    _ file: borrowing OpenFile, upTo limit: Int = .max, visit: Visit
   ) throws -> Int {
     let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
     defer { chunk.deallocate() }
@@ -108,7 +114,9 @@ struct Manifest {
     var validByteCount = 0
     var lineNumber = 0
     while true {
-      let count = try file.read(into: chunk, at: fileOffset)
+      let count = try file.read(
+        into: UnsafeMutableRawBufferPointer(
+          rebasing: chunk[..<min(chunk.count, limit - fileOffset)]), at: fileOffset)
       if count == 0 { break }
       fileOffset += count
       let searchStart = text.count
@@ -176,6 +184,21 @@ struct Manifest {
   /// The `name` of a line that is a whole JSON object, nil for anything else.
   private static func name(of line: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
     (try? JSONValue(parsing: Array(line)))?["name"]?.string.map { Array($0.utf8) }
+  }
+
+  /// The files that the file of a line replaces; none for most lines, which need no parser.
+  static func replaced(by line: UnsafeBufferPointer<UInt8>) -> [String] {
+    let key: StaticString = "\"replaces\""
+    let start = UnsafeRawPointer(line.baseAddress)
+    guard let start, let found = c_memmem(start, line.count, key.utf8Start, key.utf8CodeUnitCount)
+    else { return [] }
+    let rest = line[(found - start + key.utf8CodeUnitCount)...]
+    if rest.starts(with: ":[]".utf8) { return [] }
+    return Self.replaced(by: (try? JSONValue(parsing: Array(line))) ?? nil)
+  }
+
+  static func replaced(by line: JSONValue) -> [String] {
+    (line["replaces"]?.array ?? []).compactMap(\.string)
   }
 
   private func removeUnendedLine(_ file: borrowing OpenFile) throws(FileSystemError) {

@@ -110,10 +110,10 @@ struct OutputCheck {
     /// Directories of entities with an older existing file.
     var kept: Set<String> = []
     var missing: [String] = []
-    for line in self.lines[self.next...] + self.lines[..<self.next] {
-      guard let json = try? JSONValue(parsing: line), let name = json["name"]?.string,
-        let byteCount = json["bytes"]?.integer
-      else { continue }
+    for json in self.presentFiles {
+      guard let name = json["name"]?.string, let byteCount = json["bytes"]?.integer else {
+        continue
+      }
       self.count += 1
       let entity = String(name.prefix { $0 != "/" })
       guard let size = try fileSystem.size(of: "\(self.directory)/\(name)") else {
@@ -130,6 +130,28 @@ struct OutputCheck {
         ? "\(self.directory)/\(first) is missing, but older files of its entity are still there"
         : "\(missing.count) files are missing, but older files of their entities are still "
           + "there; the first is \(self.directory)/\(first)")
+  }
+
+  /// The newest lines without those of files that were replaced. A file that replaces others is in
+  /// the place of the first, because loaders delete the oldest files first.
+  private var presentFiles: [JSONValue] {
+    var places: [String: Int] = [:]
+    var replaced: Set<String> = []
+    var files: [(place: Int, name: String, line: JSONValue)] = []
+    for (index, line) in (self.lines[self.next...] + self.lines[..<self.next]).enumerated() {
+      guard let json = try? JSONValue(parsing: line), let name = json["name"]?.string else {
+        continue
+      }
+      let names = Manifest.replaced(by: json)
+      replaced.formUnion(names)
+      // What is not among the newest lines is older.
+      let place = names.map { places[$0] ?? -1 }.min() ?? index
+      places[name] = place
+      files.append((place, name, json))
+    }
+    return files.enumerated().filter { !replaced.contains($0.element.name) }
+      .sorted { ($0.element.place, $0.offset) < ($1.element.place, $1.offset) }
+      .map { $0.element.line }
   }
 
   private func changed(_ name: String, _ size: Int, _ byteCount: Int64) -> String {
@@ -250,9 +272,11 @@ package struct OutputState: Sendable, Equatable {
     directory: String, pipeline: String, whenMissing: FileSinkConfiguration.MissingPolicy,
     state: JSONValue?
   ) throws(FileSinkError) -> OutputState {
-    try self.read(
+    let inUse = FilesInUse(readingFrom: directory)
+    defer { withExtendedLifetime(inUse) {} }
+    return try self.read(
       OutputCheck(directory: directory, pipeline: pipeline, policy: whenMissing, state: state),
-      in: directory)
+      FileList(in: directory, pipeline: pipeline))
   }
 
   /// The state of the files of dead letters.
@@ -265,15 +289,15 @@ package struct OutputState: Sendable, Equatable {
     try self.read(
       OutputCheck(
         directory: directory, kind: .deadLetters, pipeline: pipeline, policy: .fail, state: state),
-      in: directory)
+      FileList(in: directory, pipeline: nil))
   }
 
   private static func read(
-    _ check: OutputCheck, in directory: String
+    _ check: OutputCheck, _ list: FileList
   ) throws(FileSinkError) -> OutputState {
     let fileSystem = SystemFileSystem()
     var check = check
-    try Manifest(directory: directory, fileSystem: fileSystem).peek { check.visit($0, name: $1) }
+    try list.visitAll { check.visit($0, name: $1) }
     do throws(FileSystemError) {
       try check.finish(on: fileSystem)
     } catch {

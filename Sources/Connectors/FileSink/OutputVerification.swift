@@ -23,6 +23,8 @@ package struct OutputVerification: Sendable, Equatable {
   package static func read(
     _ kinds: [ExportedFile.Kind], in directory: String, pipeline: String, ignoringMissing: Bool
   ) throws(FileSinkError) -> OutputVerification {
+    let inUse = FilesInUse(readingFrom: directory)
+    defer { withExtendedLifetime(inUse) {} }
     var result = OutputVerification()
     var failure: FileSinkError?
     for kind in kinds {

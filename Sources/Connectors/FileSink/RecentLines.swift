@@ -30,6 +30,8 @@ package enum RecentLines {
     in directory: String, pipeline: String, state: JSONValue?, _ body: (JSONValue) throws -> Void
   ) throws {
     let fileSystem = SystemFileSystem()
+    let inUse = FilesInUse(readingFrom: directory)
+    defer { withExtendedLifetime(inUse) {} }
     for file in try Self.files(in: directory, pipeline: pipeline, state: state) {
       do {
         // A run may have finished the file in the meantime, and readers may have removed it.

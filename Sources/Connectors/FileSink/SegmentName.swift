@@ -44,7 +44,7 @@ struct SegmentName: Equatable {
   /// `opps-OpportunityChangeEvent-e1-000000000042`. The names of a topic's files, without their
   /// directories, sort in the order of the stream. A file of records that were read has the place
   /// in the stream before which their pass belongs, followed by `-s1-r1-000000000000`: pass,
-  /// request, and number of the first record.
+  /// request, and number of the first record. A compacted file has pass 0; see `compactedPath`.
   var stem: String
 
   init(
@@ -108,6 +108,23 @@ struct SegmentName: Equatable {
     return path[..<name] + "." + path[name...] + Self.partSuffix
   }
 
+  /// Relative path of the file that takes in a finished file of events and those that follow it.
+  ///
+  /// It looks like a file of pass 0, because views and programs of earlier versions read the place of
+  /// such names.
+  ///
+  /// - Parameter compaction: how often the first file has been compacted, this time included.
+  static func compactedPath(first path: String, compaction: Int64) -> String {
+    let suffix = SegmentKind.records.suffix
+    var parts = path.dropLast(suffix.count).split(separator: "-", omittingEmptySubsequences: false)
+    if compaction > 1 { parts.removeLast(Self.passPartCount) }
+    return parts.joined(separator: "-")
+      + "-s0-r\(Self.sortable(Int(compaction)))-\(Self.padded(0))\(suffix)"
+  }
+
+  /// `s1`, `r1` and `000000000000`.
+  private static let passPartCount = 3
+
   /// Relative path of the file that takes the lines of several frames in as one, while in progress.
   static func joinedPath(forFinal path: String) -> String {
     let part = Self.partPath(forFinal: path)
@@ -130,6 +147,8 @@ struct SegmentName: Equatable {
     var firstOrdinal: Int64
     /// The number of the pass that read the file's records; nil for events.
     var pass: Int64?
+    /// How often the first events of the file have been compacted; 0 for a file that a run wrote.
+    var compaction: Int64 = 0
   }
 
   /// Recognizes the files of one pipeline. Works on bytes, because manifests and directories hold
@@ -188,24 +207,29 @@ struct SegmentName: Equatable {
         Self.skip("-", before: &end, in: name),
         let hyphen = name[..<end].lastIndex(of: UInt8(ascii: "-"))
       else { return nil }
-      return Parsed(
-        pipelinePart: 0..<hyphen, topicPart: hyphen + 1..<end, epoch: epoch, firstOrdinal: ordinal,
-        pass: pass)
+      var parsed = Parsed(
+        pipelinePart: 0..<hyphen, topicPart: hyphen + 1..<end, epoch: epoch, firstOrdinal: ordinal)
+      switch pass {
+      case (0, let request)?: parsed.compaction = request
+      case (let number, _)?: parsed.pass = number
+      case nil: break
+      }
+      return parsed
     }
 
     /// Reads `-s1-r1-000000000000`; leaves `end` unchanged if there is none.
     private static func pass(
       before end: inout Int, in name: UnsafeBufferPointer<UInt8>
-    ) -> Int64? {
+    ) -> (number: Int64, request: Int64)? {
       var start = end
       guard Self.number(before: &start, in: name) != nil, Self.skip("-", before: &start, in: name),
-        Self.sortable("r", before: &start, in: name) != nil,
+        let request = Self.sortable("r", before: &start, in: name),
         Self.skip("r", before: &start, in: name), Self.skip("-", before: &start, in: name),
         let pass = Self.sortable("s", before: &start, in: name),
         Self.skip("s", before: &start, in: name), Self.skip("-", before: &start, in: name)
       else { return nil }
       end = start
-      return pass
+      return (pass, request)
     }
 
     /// Reads a number with its letter, if it has one; see `SegmentName.sortable`.

@@ -25,7 +25,8 @@ package struct FileSurvey {
 
 extension SegmentStore {
   /// Determines the steps for files of earlier runs. Locks the directory but does not change the
-  /// files, so that a newer checkpoint can still be restored if this one turns out to be old.
+  /// files, so that a newer checkpoint can still be restored if this one turns out to be old. Only
+  /// completes a compaction, which no checkpoint knows.
   ///
   /// - Parameters:
   ///   - state: the sink's state in the last checkpoint.
@@ -67,6 +68,8 @@ extension SegmentStore {
     var known = NameSet()
     try self.finished.readList { line, name in
       known.insert(name)
+      // A file that was replaced must not come back, because its events are in another one.
+      for name in Manifest.replaced(by: line) { known.remove(name) }
       if !wanted.isEmpty, wanted.contains(Array(name)) { found.insert(Array(name)) }
       history.visit(line, name: name)
       check?.visit(line, name: name)
@@ -166,23 +169,42 @@ extension SegmentStore {
     ".\(SegmentName.pipelinePart(pipeline))\(kind.suffix).lock"
   }
 
+  private func takeLock() throws(FileSinkError) {
+    do throws(FileSinkError) {
+      let pipeline = self.identity.pipeline
+      self.lock = .some(
+        try Self.lock(self.directory, self.kind, pipeline: pipeline, on: self.fileSystem))
+      guard self.kind == .records else { return }
+      self.filesInUse = try FilesInUse(writingTo: self.directory, on: self.fileSystem)
+      try CompactionRecovery(self.directory, pipeline: pipeline, on: self.fileSystem).complete()
+    } catch {
+      throw self.fail(error)
+    }
+  }
+
   /// Two sinks of one pipeline, or two runs of it with different state directories, would remove
   /// each other's files in progress.
-  private func takeLock() throws(FileSinkError) {
-    let path = self.absolute(self.lockName)
-    let isFree = try self.attempt { () throws(FileSystemError) in
-      let file = try OpenFile(path, [.write, .create], on: self.fileSystem)
-      let isFree = try file.lock(wait: false)
-      self.lock = .some(file)
-      return isFree
+  static func lock(
+    _ directory: String, _ kind: SegmentKind, pipeline: String, on fileSystem: any FileSystem
+  ) throws(FileSinkError) -> OpenFile {
+    let path = "\(directory)/\(Self.lockName(kind, pipeline: pipeline))"
+    let file: OpenFile
+    do throws(FileSystemError) {
+      file = try OpenFile(path, [.write, .create], on: fileSystem)
+    } catch {
+      throw FileSinkError(error)
+    }
+    let isFree: Bool
+    do throws(FileSystemError) { isFree = try file.lock(wait: false) } catch {
+      throw FileSinkError(error)
     }
     guard isFree else {
-      throw self.fail(
-        FileSinkError(
-          .locked,
-          "another sink or run of pipeline '\(self.identity.pipeline)' writes to \(self.directory): "
-            + "give each sink its own directory, and run a pipeline from one state directory"))
+      throw FileSinkError(
+        .locked,
+        "another sink or run of pipeline '\(pipeline)' writes to \(directory): "
+          + "give each sink its own directory, and run a pipeline from one state directory")
     }
+    return file
   }
 
   /// Files in progress that the checkpoint does not know; throws for finished files in neither the
@@ -234,25 +256,5 @@ extension SegmentStore {
 
   private func subdirectories(of directory: String) throws(FileSystemError) -> [String] {
     try (self.fileSystem.list(self.absolute(directory)) ?? []).filter(\.isDirectory).map(\.name)
-  }
-}
-
-/// A set of names by their hashes, which holds half a million in a few megabytes. A name outside
-/// the set collides with a probability of 2^-64 times the count, and a stray file would then be
-/// overlooked.
-private struct NameSet {
-  private var hashes: Set<Int> = []
-
-  mutating func insert(_ name: UnsafeBufferPointer<UInt8>) { self.hashes.insert(Self.hash(name)) }
-
-  func contains(_ name: String) -> Bool {
-    var name = name
-    return name.withUTF8 { self.hashes.contains(Self.hash($0)) }
-  }
-
-  private static func hash(_ name: UnsafeBufferPointer<UInt8>) -> Int {
-    var hasher = Hasher()
-    hasher.combine(bytes: UnsafeRawBufferPointer(name))
-    return hasher.finalize()
   }
 }

@@ -32,6 +32,7 @@ final class SegmentStore {
   private var durableDirectories: Set<String> = []
   var failure: FileSinkError?
   var lock: OpenFile?
+  var filesInUse: FilesInUse?
   /// What the file system lacks, and what is done instead; nil if it has all.
   var shortcomings: String?
   /// Uncompressed bytes written since the last flush.

@@ -62,6 +62,11 @@ enum Decompression {
     }.sorted()
   }
 
+  /// The permissions of a file or folder.
+  static func mode(of path: String) throws -> Int? {
+    try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+  }
+
   static func read(_ path: String) throws -> [UInt8] {
     [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
   }

@@ -104,7 +104,8 @@ struct ScriptedRun {
       let directory = self.root + directory
       let own = files.filter { $0.key.hasPrefix(directory + "/") }
       let finals = own.filter { ModelFileSystem.isFinal($0.key) }
-      faults += own.keys.filter { $0.hasSuffix(".part") }.map { "\($0) is left" }
+      faults += own.keys.filter { $0.hasSuffix(".part") || $0.contains(".compact") }
+        .map { "\($0) is left" }
       var manifest: [String: JSONValue] = [:]
       for line in String(decoding: own["\(directory)/_manifest.ndjson"] ?? [], as: UTF8.self)
         .split(separator: "\n")
@@ -113,6 +114,11 @@ struct ScriptedRun {
         let name = json["name"]?.string ?? ""
         if manifest[name] != nil { faults.append("\(name) is twice in the manifest") }
         manifest[name] = json
+      }
+      for line in Array(manifest.values) {
+        for name in Manifest.replaced(by: line) where manifest.removeValue(forKey: name) == nil {
+          faults.append("\(name) is replaced and was not in the manifest, or is replaced twice")
+        }
       }
       if Set(manifest.keys.map { "\(directory)/\($0)" }) != Set(finals.keys) {
         faults.append("manifest \(manifest.keys.sorted()), files \(finals.keys.sorted())")

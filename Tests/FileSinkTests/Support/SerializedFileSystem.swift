@@ -66,6 +66,10 @@ final class SerializedFileSystem: FileSystem {
     }
   }
 
+  func exchange(_ path: String, with other: String) throws(FileSystemError) {
+    try self.serialized { base throws(FileSystemError) in try base.exchange(path, with: other) }
+  }
+
   func link(_ from: String, to: String) throws(FileSystemError) {
     try self.serialized { base throws(FileSystemError) in try base.link(from, to: to) }
   }
@@ -82,9 +86,21 @@ final class SerializedFileSystem: FileSystem {
     try self.serialized { base throws(FileSystemError) in try base.list(directory) }
   }
 
-  func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool {
+  func makeDirectory(_ path: String, like other: String) throws(FileSystemError) -> Bool {
     try self.serialized { base throws(FileSystemError) in
-      try base.lock(file, wait: wait, path: path)
+      try base.makeDirectory(path, like: other)
+    }
+  }
+
+  func removeDirectory(_ path: String) throws(FileSystemError) {
+    try self.serialized { base throws(FileSystemError) in try base.removeDirectory(path) }
+  }
+
+  func lock(
+    _ file: Int32, shared: Bool, wait: Bool, path: String
+  ) throws(FileSystemError) -> Bool {
+    try self.serialized { base throws(FileSystemError) in
+      try base.lock(file, shared: shared, wait: wait, path: path)
     }
   }
 }

@@ -44,6 +44,8 @@ package struct FileChecksums: Sendable, Equatable {
     in directory: String, pipeline: String, inProgress: Set<String>, ignoringMissing: Bool
   ) throws(FileSinkError) -> FileChecksums {
     let fileSystem = SystemFileSystem()
+    let inUse = FilesInUse(readingFrom: directory)
+    defer { withExtendedLifetime(inUse) {} }
     // Listed before the manifest is read, so that a file finished in between is in both.
     let found: [String]
     do throws(FileSystemError) {

@@ -27,6 +27,8 @@ struct FileCopy {
     _ source: Source, _ columns: ComparedColumns, ids: Set<[UInt8]>? = nil, scratch: ScratchFiles,
     limits: EntrySorter.Limits = .init()
   ) throws(FileSinkError) -> FileCopy {
+    let inUse = FilesInUse(readingFrom: source.directory)
+    defer { withExtendedLifetime(inUse) {} }
     do {
       var sorter = EntrySorter(scratch, limits: limits)
       var reader = FileReader(columns: columns, ids: ids)

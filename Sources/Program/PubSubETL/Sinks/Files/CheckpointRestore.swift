@@ -72,7 +72,8 @@ struct CheckpointRestore {
   ) throws -> [ExportedFile] {
     var files: [ExportedFile] = []
     let org = configuration.source.org.orgID
-    try ExportedFile.visit(kind, in: directory, pipeline: configuration.name) { file in
+    // Compaction joins the ranges of files, and which range lacks events decides.
+    try ExportedFile.visit(kind, in: directory, pipeline: configuration.name, .written) { file in
       if org == nil || file.org == org { files.append(file) }
     }
     return files

@@ -1,0 +1,96 @@
+internal import DurableFiles
+internal import JSON
+
+/// Completes what a compaction has begun, or takes it back. Used by the holder of the pipeline's lock
+/// in the directory.
+struct CompactionRecovery {
+  private let directory: String
+  private let pipeline: String
+  private let fileSystem: any FileSystem
+
+  init(_ directory: String, pipeline: String, on fileSystem: any FileSystem) {
+    self.directory = directory
+    self.pipeline = pipeline
+    self.fileSystem = fileSystem
+  }
+
+  /// Does what is left to do after a crash at any call. Costs a few calls if nothing is.
+  ///
+  /// - Throws: `FileSinkError.inconsistent` for a damaged record or manifest; `.io`.
+  func complete() throws(FileSinkError) {
+    let found = try FolderSwitch.read(
+      in: self.directory, pipeline: self.pipeline, on: self.fileSystem)
+    if let found {
+      if try found.isMade(in: self.directory, pipeline: self.pipeline, on: self.fileSystem) {
+        try self.list(found)
+      } else {
+        try self.attempt { () throws(FileSystemError) in try self.forget() }
+      }
+    }
+    try self.attempt { () throws(FileSystemError) in
+      let path = FolderSwitch.temporaryPath(in: self.directory, pipeline: self.pipeline)
+      if try self.fileSystem.status(at: path) != nil { try self.fileSystem.remove(path) }
+    }
+    try self.removeStaging()
+  }
+
+  /// Makes an exchange durable, and then its files part of the manifest.
+  func list(_ made: FolderSwitch) throws(FileSinkError) {
+    let staging = FolderSwitch.staging(of: made.folder, pipeline: self.pipeline)
+    try self.attempt { () throws(FileSystemError) in
+      for path in [made.folder, staging] {
+        try self.fileSystem.synchronizeDirectory(
+          self.fileSystem.parent(of: "\(self.directory)/\(path)"))
+      }
+    }
+    var manifest = Manifest(directory: self.directory, fileSystem: self.fileSystem)
+    let wanted = Set(made.names.map { Array($0.utf8) })
+    var listed: Set<[UInt8]> = []
+    try manifest.read { _, name in
+      let name = Array(name)
+      if wanted.contains(name) { listed.insert(name) }
+    }
+    try self.attempt { () throws(FileSystemError) in
+      for line in made.lines where !listed.contains(Array((line["name"]?.string ?? "").utf8)) {
+        try manifest.append(line, isFirst: true)
+      }
+      try self.forget()
+    }
+  }
+
+  private func forget() throws(FileSystemError) {
+    try self.fileSystem.remove(FolderSwitch.path(in: self.directory, pipeline: self.pipeline))
+    try self.fileSystem.synchronizeDirectory(self.directory)
+  }
+
+  /// Removes old folders, and new ones that were not exchanged.
+  func removeStaging() throws(FileSinkError) {
+    let staging = FolderSwitch.stagingName(pipeline: self.pipeline)
+    try self.attempt { () throws(FileSystemError) in
+      for object in try self.fileSystem.list(self.directory) ?? []
+      where object.isDirectory && !object.name.hasPrefix(".") {
+        let path = "\(self.directory)/\(object.name)/\(staging)"
+        guard let folders = try self.fileSystem.list(path) else { continue }
+        for folder in folders { try self.remove("\(path)/\(folder.name)") }
+        try self.fileSystem.removeDirectory(path)
+      }
+    }
+  }
+
+  /// Removes a new folder that was not exchanged. Old ones may still be listed.
+  func remove(new folder: String) throws(FileSinkError) {
+    try self.attempt { () throws(FileSystemError) in try self.remove(folder) }
+  }
+
+  /// Removes a hidden folder and the names in it, none of which is a folder.
+  private func remove(_ folder: String) throws(FileSystemError) {
+    for entry in try self.fileSystem.list(folder) ?? [] {
+      try self.fileSystem.remove("\(folder)/\(entry.name)")
+    }
+    try self.fileSystem.removeDirectory(folder)
+  }
+
+  private func attempt(_ body: () throws(FileSystemError) -> Void) throws(FileSinkError) {
+    do throws(FileSystemError) { try body() } catch { throw FileSinkError(error) }
+  }
+}
