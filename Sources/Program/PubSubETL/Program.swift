@@ -61,24 +61,33 @@ package enum Main {
       } else {
         try command.run()
       }
+    } catch let failure as RunFailure {
+      Program.exit(withError: failure.reported(hiding: SecretMask()))
     } catch {
       guard Program.exitCode(for: error).isSuccess else { Program.exit(withError: error) }
       let message = Program.message(for: error)
       if message == Program.configuration.version { return Self.printVersion() }
-      print(HelpText.arranged(message))
+      Self.print(HelpText.arranged(message) + "\n")
     }
   }
 
   private static func printVersion() {
-    print(Program.configuration.version)
-    print(
-      String(unsafeUninitializedCapacity: 512) {
-        pubsub_etl_libraries($0.baseAddress, $0.count)
-      })
+    let libraries = String(unsafeUninitializedCapacity: 512) {
+      pubsub_etl_libraries($0.baseAddress, $0.count)
+    }
+    Self.print("\(Program.configuration.version)\n\(libraries)\n")
+  }
+
+  private static func print(_ text: String) {
+    do throws(RunFailure) {
+      try StandardStream.print(PrintableText(lines: text, hiding: SecretMask()))
+    } catch {
+      Self.end(error.exitCode, error.message)
+    }
   }
 
   private static func end(_ code: ExitCode, _ message: String) -> Never {
-    StandardStream.error.write(PrintableText(line: message, hiding: SecretMask()))
+    StandardStream.tell(PrintableText(line: message, hiding: SecretMask()))
     Program.exit(withError: code.error)
   }
 }

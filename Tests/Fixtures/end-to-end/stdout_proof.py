@@ -105,6 +105,18 @@ class Proof:
         for name, mode in (("/dev/full", "wb"), ("/dev/null", "rb")):
             with open(name, mode) as file:
                 self.run(74, self.pipeline("refused" + mode, "stdout"), stdout=file)
+        whole = self.pipeline("whole", "stdout")
+        for arguments in (
+            ["--version"], ["--help"], ["check", whole], ["status", whole], ["runs", whole], ["doctor", whole],
+            ["pipeline-schema"], ["topics"],
+        ):
+            with open("/dev/full", "wb") as file:
+                done = subprocess.run(
+                    [self.programs + "/pubsub-etl", *arguments], env=self.simulator.environment, stdout=file,
+                    stderr=subprocess.PIPE)
+            message = b"standard output cannot be written: No space left on device\n"
+            if done.returncode != 74 or not done.stderr.endswith(message):
+                sys.exit("%s on a full disk: %d: %s" % (arguments, done.returncode, done.stderr.decode()))
         # Nothing else may get the number of a closed stream.
         command = 'exec "$0" run "$1" >&-'
         program, path = self.programs + "/pubsub-etl", self.pipeline("absent", "stdout")

@@ -67,7 +67,7 @@ struct EvalCommand: ParsableCommand {
         "type": .string(value.typeName.map(Self.name) ?? "null"), "value": value.json,
       ]
       let text = PrintableText(json: result, .spaced, hiding: SecretMask())
-      guard StandardStream.output.write(text) else { throw ExitCode.output.error }
+      try StandardStream.print(text)
     } catch let error as CELError {
       self.report(error.diagram(in: source))
       let isMistake = [.syntax, .type, .unsupported].contains(error.code)
@@ -85,7 +85,7 @@ struct EvalCommand: ParsableCommand {
   }
 
   private func report(_ text: String) {
-    StandardStream.error.write(PrintableText(lines: text + "\n", hiding: SecretMask()))
+    StandardStream.tell(PrintableText(lines: text + "\n", hiding: SecretMask()))
   }
 
   private func members() throws -> [JSONMember] {

@@ -56,30 +56,24 @@ struct PlanCommand: AsyncParsableCommand {
     _ = try ColumnCheck(
       stages, planned, earlier: configuration.matchedColumns)
     for topic in planned.unknown {
-      StandardStream.error.write(
+      StandardStream.tell(
         PrintableText(
           line:
             "\(topic): a channel; the schemas of its events, and so their tables, are not "
             + "known until events arrive", hiding: secrets))
     }
     for line in await self.blindFields(session, planned) {
-      StandardStream.error.write(PrintableText(line: line, hiding: secrets))
+      StandardStream.tell(PrintableText(line: line, hiding: secrets))
     }
     try Self.print(
       maskedBy: stages, planned.inputs, secrets, hasMask: configuration.masksColumns)
     for sink in sinks {
       let plan = try sink.plan(
         planned.layouts, through: stages.chain(of: sink), configuration)
-      try Self.print(PrintableText(sql: plan.text, hiding: secrets))
+      try StandardStream.print(PrintableText(sql: plan.text, hiding: secrets))
       for line in plan.consequences {
-        StandardStream.error.write(PrintableText(line: line, hiding: secrets))
+        StandardStream.tell(PrintableText(line: line, hiding: secrets))
       }
-    }
-  }
-
-  private static func print(_ text: PrintableText) throws {
-    guard StandardStream.output.write(text) else {
-      throw RunFailure(.output, "standard output cannot be written")
     }
   }
 
@@ -92,10 +86,10 @@ struct PlanCommand: AsyncParsableCommand {
     for layout in layouts {
       let lines = try stages.maskedColumns(of: layout)
       for line in lines where seen.insert(line).inserted {
-        try Self.print(PrintableText(line: "-- mask: \(line)", hiding: secrets))
+        try StandardStream.print(PrintableText(line: "-- mask: \(line)", hiding: secrets))
       }
       if lines.isEmpty {
-        try Self.print(
+        try StandardStream.print(
           PrintableText(line: "-- mask: \(layout.entity): no column", hiding: secrets))
       }
     }

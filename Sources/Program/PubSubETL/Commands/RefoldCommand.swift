@@ -43,7 +43,7 @@ struct RefoldCommand: AsyncParsableCommand {
       for sink in try self.sinks(configuration) {
         try sink.refold(
           selection, of: configuration, say: { try self.say($0, secrets) },
-          remark: { StandardStream.error.write(PrintableText(line: $0, hiding: secrets)) })
+          remark: { StandardStream.tell(PrintableText(line: $0, hiding: secrets)) })
       }
     } catch {
       throw RunFailure(error).reported(hiding: configuration.secrets)
@@ -71,8 +71,6 @@ struct RefoldCommand: AsyncParsableCommand {
 
   private func say(_ lines: [(label: String, value: String)], _ secrets: SecretMask) throws {
     let text = PrintableText(lines: PipelineStatus.text(lines), hiding: secrets)
-    guard StandardStream.output.write(text) else {
-      throw RunFailure(.output, "standard output cannot be written")
-    }
+    try StandardStream.print(text)
   }
 }

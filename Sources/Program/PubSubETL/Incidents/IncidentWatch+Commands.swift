@@ -28,7 +28,7 @@ extension IncidentWatch {
     do {
       try verdict.store(in: configuration.statePaths, hiding: configuration.secrets)
     } catch {
-      StandardStream.error.write(
+      StandardStream.tell(
         PrintableText(
           line: "the verdict for notify.drift could not be stored: \(error)",
           hiding: configuration.secrets))

@@ -31,20 +31,18 @@ enum StandardStream: Int32, Sendable {
     }
   }
 
-  /// Writes the complete text to standard output, after the messages that came before it. False when the
-  /// reader has closed it or the disk is full. A message on standard error is written soon, and true
-  /// returned.
-  @discardableResult
-  func write(_ text: PrintableText) -> Bool {
-    switch self {
-    case .output:
-      MessageWriter.standardError.letGoFirst()
-      return text.write(to: self.rawValue, patience: nil) == nil
-    case .error:
-      MessageWriter.standardError.write(text)
-      return true
-    }
+  /// Writes the complete text to standard output, after the messages that came before it.
+  ///
+  /// - Throws: `RunFailure` if the reader has closed it or the disk is full.
+  static func print(_ text: PrintableText) throws(RunFailure) {
+    MessageWriter.standardError.letGoFirst()
+    guard let code = text.write(to: Self.output.rawValue, patience: nil) else { return }
+    throw RunFailure(
+      .output, "standard output cannot be written: \(String(cString: strerror(code)))")
   }
+
+  /// Writes a message on standard error, soon.
+  static func tell(_ text: PrintableText) { MessageWriter.standardError.write(text) }
 
   /// Whether there is somebody to answer questions.
   static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && Self.error.isTerminal }

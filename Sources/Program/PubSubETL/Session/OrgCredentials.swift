@@ -24,7 +24,7 @@ struct OrgCredentials: CredentialsSource {
     }
     let onNotice: @Sendable (String) -> Void = { notice in
       guard let logger else {
-        StandardStream.error.write(PrintableText(line: "warning: \(notice)", hiding: secrets))
+        StandardStream.tell(PrintableText(line: "warning: \(notice)", hiding: secrets))
         return
       }
       logger.warning("\(notice)")

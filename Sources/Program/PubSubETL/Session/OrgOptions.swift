@@ -30,7 +30,7 @@ struct OrgOptions: ParsableArguments {
     do throws(ConfigurationError) {
       return try OrgConfiguration.load(file: self.org)
     } catch {
-      StandardStream.error.write(error.printable)
+      StandardStream.tell(error.printable)
       throw error.exitCode.error
     }
   }

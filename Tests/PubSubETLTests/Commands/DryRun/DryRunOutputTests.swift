@@ -28,10 +28,7 @@ import Testing
     _ traces: [EventTrace], _ form: DryRunOutput.Form, count: Int = 20
   ) throws -> (lines: [String], output: DryRunOutput) {
     let printed = Printed()
-    let output = DryRunOutput(form, hiding: SecretMask()) {
-      printed.lines.append($0.text)
-      return true
-    }
+    let output = DryRunOutput(form, hiding: SecretMask()) { printed.lines.append($0.text) }
     let configuration = try SamplePipeline().load()
     try output.begin(configuration, [], stored: [:], count: count, allowance: nil)
     printed.lines.removeAll()
@@ -140,7 +137,9 @@ import Testing
 
   @Test("A closed reader ends the dry run")
   func closed() throws {
-    let output = DryRunOutput(.json, hiding: SecretMask()) { _ in false }
+    let output = DryRunOutput(.json, hiding: SecretMask()) { _ throws(RunFailure) in
+      throw RunFailure(.output, "standard output cannot be written")
+    }
     #expect {
       try output.end(.caughtUp, RunStatistics(topics: ["/data/X"]), allowance: nil)
     } throws: { error in
@@ -152,10 +151,7 @@ import Testing
   func end() throws {
     let printed = Printed()
     func output(_ form: DryRunOutput.Form) -> DryRunOutput {
-      DryRunOutput(form, hiding: SecretMask()) {
-        printed.lines.append($0.text)
-        return true
-      }
+      DryRunOutput(form, hiding: SecretMask()) { printed.lines.append($0.text) }
     }
     var statistics = RunStatistics(topics: ["/data/X"])
     statistics.topics[0].delivered = 1020

@@ -17,10 +17,7 @@ struct TailChangeTests {
   private func output(_ printed: Printed, _ form: TailOutput.Form) -> TailOutput {
     TailOutput(
       form, hiding: SecretMask(), now: { [now] in now },
-      write: { text in
-        printed.text += text.text
-        return true
-      })
+      write: { printed.text += $0.text })
   }
 
   private static let create = """

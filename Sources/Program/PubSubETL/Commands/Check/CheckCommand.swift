@@ -30,64 +30,66 @@ struct CheckCommand: AsyncParsableCommand {
   func run() async throws {
     let configuration = try self.options.loadOrExit()
     let secrets = configuration.secrets
-    StandardStream.output.write(
+    try StandardStream.print(
       PrintableText(
         lines: ConfigurationSummary.text(
           configuration, stored: LocalCheck.storedTopics(configuration)),
         hiding: secrets))
     for warning in configuration.securityWarnings {
-      StandardStream.error.write(PrintableText(line: "warning: \(warning)", hiding: secrets))
+      StandardStream.tell(PrintableText(line: "warning: \(warning)", hiding: secrets))
     }
     for line in LocalCheck.warnings(configuration) {
-      StandardStream.error.write(PrintableText(line: line, hiding: secrets))
+      StandardStream.tell(PrintableText(line: line, hiding: secrets))
     }
     let failures = LocalCheck.failures(configuration)
     for failure in failures {
-      StandardStream.error.write(PrintableText(line: failure.message, hiding: secrets))
+      StandardStream.tell(PrintableText(line: failure.message, hiding: secrets))
     }
-    if let first = failures.first { throw Self.refused(first.exitCode).error }
+    if let first = failures.first { throw try Self.refused(first.exitCode).error }
     guard self.connect else {
-      Self.conclude("valid; --connect also checks the login, topics and databases")
+      try Self.conclude("valid; --connect also checks the login, topics and databases")
       return
     }
     // What the service refuses does not hide what a database refuses.
-    let service = await Self.show(hiding: secrets) {
+    let service = try await Self.show(hiding: secrets) {
       () async throws(ConnectionCheck.Failure) -> [String] in
       try await ConnectionCheck.askService(configuration)
     }
-    let sinks = await Self.show(hiding: secrets) {
+    let sinks = try await Self.show(hiding: secrets) {
       () async throws(ConnectionCheck.Failure) -> [String] in
       try ConnectionCheck.askSinks(configuration)
     }
-    if let first = service ?? sinks { throw Self.refused(first.exitCode).error }
-    Self.conclude("ready to run")
+    if let first = service ?? sinks { throw try Self.refused(first.exitCode).error }
+    try Self.conclude("ready to run")
   }
 
-  private static func refused(_ code: ExitCode) -> ExitCode {
-    Self.conclude("not ready: a run would end with exit code \(code.rawValue)")
+  private static func refused(_ code: ExitCode) throws -> ExitCode {
+    try Self.conclude("not ready: a run would end with exit code \(code.rawValue)")
     return code
   }
 
   /// The last line, in the form of those before.
-  private static func conclude(_ verdict: String) {
-    StandardStream.output.write(
+  private static func conclude(_ verdict: String) throws {
+    try StandardStream.print(
       PrintableText(line: ConfigurationSummary.line("verdict", verdict), hiding: SecretMask()))
   }
 
   /// Prints a line for each thing that works, or what is wrong.
   private static func show(
     hiding secrets: SecretMask, _ lines: () async throws(ConnectionCheck.Failure) -> [String]
-  ) async -> ConnectionCheck.Failure? {
+  ) async throws -> ConnectionCheck.Failure? {
+    let working: [String]
     do throws(ConnectionCheck.Failure) {
-      for line in try await lines() {
-        StandardStream.output.write(PrintableText(line: line, hiding: secrets))
-      }
-      return nil
+      working = try await lines()
     } catch {
       for message in [error.message] + error.otherMessages {
-        StandardStream.error.write(PrintableText(line: message, hiding: secrets))
+        StandardStream.tell(PrintableText(line: message, hiding: secrets))
       }
       return error
     }
+    for line in working {
+      try StandardStream.print(PrintableText(line: line, hiding: secrets))
+    }
+    return nil
   }
 }

@@ -60,7 +60,7 @@ struct CheckpointAcceptOrgCommand: AsyncParsableCommand {
       let owner = try PipelineAssembly(configuration: configuration, clock: ProcessClock()).owner(
         store)
       try databases.checkLeases(owner)
-      StandardStream.output.write(
+      try StandardStream.print(
         PrintableText(lines: change.text(databases), hiding: configuration.secrets))
       try CheckpointChange.confirm(self.yes, hiding: configuration.secrets)
       try change.store(store, databases, configuration, owner: owner)

@@ -70,7 +70,7 @@ struct CheckpointRestoreCommand: AsyncParsableCommand {
         store)
       try databases.checkOrg(restore.document.org)
       if !restore.newEpochs.isEmpty { try databases.checkLeases(owner) }
-      StandardStream.output.write(
+      try StandardStream.print(
         PrintableText(
           lines: restore.text + restore.text(databases), hiding: configuration.secrets))
       try CheckpointChange.confirm(self.yes, hiding: configuration.secrets)

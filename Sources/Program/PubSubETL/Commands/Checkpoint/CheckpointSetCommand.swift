@@ -105,7 +105,7 @@ struct CheckpointSetCommand: AsyncParsableCommand {
         }
       }
       describe("new", change.new)
-      StandardStream.output.write(
+      try StandardStream.print(
         PrintableText(lines: PipelineStatus.text(lines), hiding: configuration.secrets))
       try CheckpointChange.confirm(self.yes, hiding: configuration.secrets)
       let command = "checkpoint set \(self.argument)"

@@ -49,9 +49,7 @@ struct CheckpointShowCommand: AsyncParsableCommand {
           lines: PipelineStatus.text(
             (document.map(Self.lines) ?? [("checkpoint", "\(paths.checkpoint) does not exist")])
               + ((try? databases.get())?.lines ?? [])), hiding: secrets)
-      guard StandardStream.output.write(text) else {
-        throw RunFailure(.output, "standard output cannot be written")
-      }
+      try StandardStream.print(text)
       _ = try databases.get()
     }
   }

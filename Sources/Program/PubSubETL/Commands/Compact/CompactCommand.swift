@@ -44,9 +44,7 @@ struct CompactCommand: AsyncParsableCommand {
         self.json
         ? PrintableText(json: report.json, hiding: configuration.secrets)
         : PrintableText(lines: report.text, hiding: configuration.secrets)
-      guard StandardStream.output.write(text) else {
-        throw RunFailure(.output, "standard output cannot be written")
-      }
+      try StandardStream.print(text)
       guard !report.isStopped else {
         throw RunFailure(
           .signal, code: .tryAgain,

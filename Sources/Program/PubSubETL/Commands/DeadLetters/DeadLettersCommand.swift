@@ -20,10 +20,4 @@ struct DeadLettersCommand: AsyncParsableCommand {
     because a file or the manifest is missing or was changed: the command does the rest; \
     74 not stored; 75 a run is in progress; 78 mistakes in the pipeline file.
     """
-
-  static func print(_ text: PrintableText) throws {
-    guard StandardStream.output.write(text) else {
-      throw RunFailure(.output, "standard output cannot be written")
-    }
-  }
 }

@@ -51,7 +51,7 @@ struct DeadLettersDropCommand: AsyncParsableCommand {
       }
       let what = Phrase.count(letters.count, "dead letter")
       guard !letters.isEmpty else {
-        try DeadLettersCommand.print(PrintableText(line: "no letter is waiting", hiding: secrets))
+        try StandardStream.print(PrintableText(line: "no letter is waiting", hiding: secrets))
         if let loss { throw loss }
         return
       }
@@ -63,7 +63,7 @@ struct DeadLettersDropCommand: AsyncParsableCommand {
       try databases.drop(places)
       var ledger = book.ledger
       try ledger.note(.dropped, letters)
-      try DeadLettersCommand.print(PrintableText(line: "\(what) dropped", hiding: secrets))
+      try StandardStream.print(PrintableText(line: "\(what) dropped", hiding: secrets))
       if let loss { throw loss }
     }
   }

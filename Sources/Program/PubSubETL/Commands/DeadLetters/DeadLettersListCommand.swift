@@ -40,29 +40,29 @@ struct DeadLettersListCommand: AsyncParsableCommand {
       var counts: [DeadLetterLedger.Outcome?: Int] = [:]
       // Printed one by one, since there may be any number of them.
       if self.json {
-        try DeadLettersCommand.print(PrintableText(line: "{\"letters\": [", hiding: secrets))
+        try StandardStream.print(PrintableText(line: "{\"letters\": [", hiding: secrets))
       }
       var isFirst = true
       let damaged = try book.visit(selection) { letter, outcome in
         counts[outcome, default: 0] += 1
         guard outcome == nil || self.all else { return }
         if self.json {
-          try DeadLettersCommand.print(
+          try StandardStream.print(
             .unended(isFirst ? " " : ",", hiding: secrets)
               + PrintableText(json: letter.head(outcome), .compact, hiding: secrets))
           isFirst = false
         } else {
-          try DeadLettersCommand.print(
+          try StandardStream.print(
             PrintableText(line: Self.line(letter, outcome), hiding: secrets))
         }
       }
       if counts.isEmpty, let remark = try book.remark(onEmpty: selection) {
-        StandardStream.error.write(PrintableText(line: remark, hiding: secrets))
+        StandardStream.tell(PrintableText(line: remark, hiding: secrets))
       }
       let lost = try book.lostAndDroppedCount(selection)
       if lost > 0 { counts[.dropped, default: 0] += lost }
       func count(_ outcome: DeadLetterLedger.Outcome?) -> Int { counts[outcome] ?? 0 }
-      try DeadLettersCommand.print(
+      try StandardStream.print(
         PrintableText(
           line: self.json
             ? "], \"waiting\": \(count(nil)), \"retried\": \(count(.retried)), "
@@ -117,15 +117,15 @@ struct DeadLettersExportCommand: AsyncParsableCommand {
         isEmpty = false
         do {
           let opened = try letter.opened(with: configuration.deadLetter.keys)
-          try DeadLettersCommand.print(
+          try StandardStream.print(
             PrintableText(json: opened.json, .compact, hiding: secrets))
         } catch let error as SealedPayloadError {
           hasFailed = true
-          StandardStream.error.write(PrintableText(line: "\(letter.id): \(error)", hiding: secrets))
+          StandardStream.tell(PrintableText(line: "\(letter.id): \(error)", hiding: secrets))
         }
       }
       if isEmpty, let remark = try book.remark(onEmpty: selection) {
-        StandardStream.error.write(PrintableText(line: remark, hiding: secrets))
+        StandardStream.tell(PrintableText(line: remark, hiding: secrets))
       }
       if let loss = try book.loss(damaged) { throw loss }
     }

@@ -67,16 +67,16 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
         try await dryRun ? retry.examine(ids, all: all) : retry.execute(ids, all: all)
       }
       if self.json {
-        try DeadLettersCommand.print(PrintableText(json: result.json, hiding: secrets))
+        try StandardStream.print(PrintableText(json: result.json, hiding: secrets))
       } else {
         for (id, reason) in result.failed {
-          StandardStream.error.write(PrintableText(line: "\(id): \(reason)", hiding: secrets))
+          StandardStream.tell(PrintableText(line: "\(id): \(reason)", hiding: secrets))
         }
         if let remark = result.remark {
-          StandardStream.error.write(PrintableText(line: remark, hiding: secrets))
+          StandardStream.tell(PrintableText(line: remark, hiding: secrets))
         }
         for line in result.text(isDryRun: self.dryRun) {
-          try DeadLettersCommand.print(PrintableText(line: line, hiding: secrets))
+          try StandardStream.print(PrintableText(line: line, hiding: secrets))
         }
       }
     } catch {

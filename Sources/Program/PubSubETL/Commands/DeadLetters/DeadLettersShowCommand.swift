@@ -45,7 +45,7 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
             .unknownLetter,
             "there is no dead letter '\(self.id)'; 'dead-letters list --all' lists all of them")
       }
-      try DeadLettersCommand.print(
+      try StandardStream.print(
         PrintableText(json: found.letter.head(found.outcome), hiding: secrets))
       guard self.payload else { return }
       guard found.letter.hasPayload else {
@@ -88,7 +88,7 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
           row..<row + 1, of: batch,
           from: .event(epoch: letter.letter.epoch, ordinal: letter.letter.ordinal), to: &lines,
           limit: .max)
-        try DeadLettersCommand.print(
+        try StandardStream.print(
           PrintableText(
             json: JSONValue(parsing: Array(lines.bytes)), .compact,
             hiding: configuration.secrets))

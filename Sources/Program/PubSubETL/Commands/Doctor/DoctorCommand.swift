@@ -35,12 +35,17 @@ struct DoctorCommand: AsyncParsableCommand {
     SignalWatcher.endAtOnce()
     let secrets = configuration.secrets
     let isText = !self.json
+    var unwritten: RunFailure?
     let doctor = Doctor(configuration, isDeep: self.deep) { finding in
-      if isText {
-        StandardStream.output.write(PrintableText(line: finding.text, hiding: secrets))
+      guard isText, unwritten == nil else { return }
+      do throws(RunFailure) {
+        try StandardStream.print(PrintableText(line: finding.text, hiding: secrets))
+      } catch {
+        unwritten = error
       }
     }
     await doctor.run()
+    if let unwritten { throw unwritten }
     let code = doctor.exitCode
     let result =
       self.json
@@ -50,7 +55,7 @@ struct DoctorCommand: AsyncParsableCommand {
           "findings": .array(doctor.findings.map(\.json)),
         ], hiding: secrets)
       : PrintableText(line: Self.verdict(doctor), hiding: secrets)
-    guard StandardStream.output.write(result) else { throw ExitCode.output.error }
+    try StandardStream.print(result)
     if let code { throw code.error }
   }
 

@@ -16,7 +16,7 @@ final class DryRunOutput {
 
   private let form: Form
   private let secrets: SecretMask
-  private let write: (PrintableText) -> Bool
+  private let write: (PrintableText) throws(RunFailure) -> Void
   /// Events that may be shown: a service that delivers more than it was asked for is not believed.
   private var count = 0
   /// Events shown.
@@ -27,7 +27,7 @@ final class DryRunOutput {
   /// - Parameter write: where text goes; replaced in tests.
   init(
     _ form: Form, hiding secrets: SecretMask,
-    write: @escaping (PrintableText) -> Bool = { StandardStream.output.write($0) }
+    write: @escaping (PrintableText) throws(RunFailure) -> Void = StandardStream.print
   ) {
     self.form = form
     self.secrets = secrets
@@ -67,12 +67,12 @@ final class DryRunOutput {
       if trace.isDeadLetter { self.deadLetters += 1 }
       switch self.form {
       case .json:
-        try self.put(
+        try self.write(
           PrintableText(json: trace.json(number: self.events), .compact, hiding: self.secrets))
       case .text(let isColored):
         for line in trace.lines(number: self.events) {
           let text = PrintableText(line: line.text, hiding: self.secrets)
-          try self.put(isColored ? line.color.map { text.colored($0) } ?? text : text)
+          try self.write(isColored ? line.color.map { text.colored($0) } ?? text : text)
         }
       }
     }
@@ -91,7 +91,7 @@ final class DryRunOutput {
           ["max": .integer($0.max), "remaining_before": .integer($0.remaining)]
         } ?? nil,
       ]
-      return try self.put(PrintableText(json: summary, .compact, hiding: self.secrets))
+      return try self.write(PrintableText(json: summary, .compact, hiding: self.secrets))
     }
     if repeated > 0 {
       try self.print(
@@ -112,12 +112,6 @@ final class DryRunOutput {
   }
 
   private func print(_ line: String) throws {
-    try self.put(PrintableText(line: line, hiding: self.secrets))
-  }
-
-  private func put(_ text: PrintableText) throws {
-    guard self.write(text) else {
-      throw RunFailure(.output, "standard output cannot be written")
-    }
+    try self.write(PrintableText(line: line, hiding: self.secrets))
   }
 }

@@ -59,11 +59,11 @@ struct FieldsCommand: AsyncParsableCommand {
     } catch {
       throw RunFailure(error).reported(hiding: secrets)
     }
-    if let remark { StandardStream.error.write(PrintableText(line: remark, hiding: secrets)) }
+    if let remark { StandardStream.tell(PrintableText(line: remark, hiding: secrets)) }
     let text =
       self.json
       ? PrintableText(json: fields.json, hiding: secrets)
       : PrintableText(lines: fields.text, hiding: secrets)
-    if !StandardStream.output.write(text) { throw ExitCode.output.error }
+    try StandardStream.print(text)
   }
 }

@@ -76,10 +76,10 @@ struct InitCommand: ParsableCommand {
       let plan = try self.plan(directory: directory, environment: environment, ask: ask)
       try NewFiles.make(plan.files)
       for line in plan.report {
-        StandardStream.output.write(PrintableText(line: line, hiding: secrets))
+        try StandardStream.print(PrintableText(line: line, hiding: secrets))
       }
     } catch let error as ConfigurationError {
-      StandardStream.error.write(error.printable)
+      StandardStream.tell(error.printable)
       throw error.exitCode.error
     } catch let error as RunFailure {
       throw error.reported(hiding: secrets)
@@ -92,7 +92,7 @@ struct InitCommand: ParsableCommand {
       PrintableText.unended("\(question): ", hiding: SecretMask()))
     {
       guard let mistake = mistake(answer) else { return answer }
-      StandardStream.error.write(PrintableText(line: mistake, hiding: SecretMask()))
+      StandardStream.tell(PrintableText(line: mistake, hiding: SecretMask()))
     }
     return nil
   }

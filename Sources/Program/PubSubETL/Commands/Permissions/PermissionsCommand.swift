@@ -48,7 +48,7 @@ struct PermissionsCommand: ParsableCommand {
       let directory = FilePath.resolve(self.output, base: FilePath.workingDirectory)
       try Self.write(metadata.files, into: directory)
       for file in metadata.files {
-        StandardStream.output.write(
+        try StandardStream.print(
           PrintableText(line: "\(directory)/\(file.path)", hiding: secrets))
       }
       let steps =
@@ -59,7 +59,7 @@ struct PermissionsCommand: ParsableCommand {
             + "--target-org ORG",
         ] + metadata.remarks
       for step in steps {
-        StandardStream.error.write(PrintableText(line: step, hiding: secrets))
+        StandardStream.tell(PrintableText(line: step, hiding: secrets))
       }
     } catch {
       throw RunFailure(error).reported(hiding: secrets)

@@ -19,6 +19,6 @@ struct PipelineSchemaCommand: ParsableCommand {
       self.reference
       ? PrintableText(lines: PipelineReference.text, hiding: SecretMask())
       : PrintableText(json: PipelineSchema.document, hiding: SecretMask())
-    guard StandardStream.output.write(text) else { throw ExitCode.output.error }
+    try StandardStream.print(text)
   }
 }

@@ -145,7 +145,8 @@ struct PublishCommand: AsyncParsableCommand {
     }
     if self.showSchema, await run.failure == nil, let schema = await run.schema {
       let text = PrintableText(json: try JSONValue(parsing: schema), hiding: secrets)
-      return StandardStream.output.write(text) ? .success : .output
+      try StandardStream.print(text)
+      return .success
     }
     report.finish(
       await run.summary, failure: await run.failure, lastLine: await run.lastLine)

@@ -49,7 +49,7 @@ final class PublishReport: Sendable {
     }
     let texts = results.map { PrintableText(json: $0, .compact, hiding: self.secrets) }
     guard let first = texts.first else { return true }
-    return StandardStream.output.write(texts.dropFirst().reduce(first) { $0 + $1 })
+    return (try? StandardStream.print(texts.dropFirst().reduce(first) { $0 + $1 })) != nil
   }
 
   /// Cheap enough to call for each batch.

@@ -37,7 +37,7 @@ struct ReportCommand: AsyncParsableCommand {
     let configuration = try self.options.loadOrExit()
     let secrets = configuration.secrets
     func fail(_ message: String, _ code: ExitCode) -> any Error {
-      StandardStream.error.write(PrintableText(line: message, hiding: secrets))
+      StandardStream.tell(PrintableText(line: message, hiding: secrets))
       return code.error
     }
     let destination: ReportDestination

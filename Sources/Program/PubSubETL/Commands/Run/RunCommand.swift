@@ -47,7 +47,7 @@ struct RunCommand: AsyncParsableCommand {
     do throws(ClockRefusal) {
       clock = try clockOfRun(OrgPlaces(configuration.source.org))
     } catch {
-      StandardStream.error.write(PrintableText(line: error.message, hiding: configuration.secrets))
+      StandardStream.tell(PrintableText(line: error.message, hiding: configuration.secrets))
       throw ExitCode.usage.error
     }
     let code =
@@ -67,7 +67,7 @@ struct RunCommand: AsyncParsableCommand {
     } catch let error as ConfigurationError {
       await IncidentWatch.misconfigured(
         self.pipeline.incidentPlace(), error, isMailed: self.options.isMailed
-      ) { StandardStream.error.write(error.printable) }
+      ) { StandardStream.tell(error.printable) }
       throw error.exitCode.error
     } catch let failure as RunFailure {
       throw failure.reported(hiding: SecretMask())
@@ -80,9 +80,7 @@ struct RunCommand: AsyncParsableCommand {
     guard let document = try PipelineOptions.orExit({ try self.pipeline.document() }) else {
       return
     }
-    if !StandardStream.output.write(PrintableText(json: document, .folded, hiding: SecretMask())) {
-      throw ExitCode.output.error
-    }
+    try StandardStream.print(PrintableText(json: document, .folded, hiding: SecretMask()))
   }
 
   /// Shows what a run would do.

@@ -44,7 +44,7 @@ struct RunsCommand: AsyncParsableCommand {
       throw error.reported(hiding: secrets)
     }
     if let remark = history.remark(paths) {
-      StandardStream.error.write(PrintableText(line: remark, hiding: secrets))
+      StandardStream.tell(PrintableText(line: remark, hiding: secrets))
     }
     let items = Array(history.items.suffix(self.last))
     let text: PrintableText
@@ -59,6 +59,6 @@ struct RunsCommand: AsyncParsableCommand {
     } else {
       text = PrintableText(lines: RunTable.lines(items), hiding: secrets)
     }
-    if !StandardStream.output.write(text) { throw ExitCode.output.error }
+    try StandardStream.print(text)
   }
 }

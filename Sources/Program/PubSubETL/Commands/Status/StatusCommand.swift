@@ -107,7 +107,7 @@ struct StatusCommand: AsyncParsableCommand {
       ? PrintableText(json: status.json, hiding: secrets)
       : status.printable(isColored: StandardStream.output.isColored(), hiding: secrets)
     let start: PrintableText = self.watchInterval == nil ? .empty : .screenEraser
-    guard StandardStream.output.write(start + text) else { throw ExitCode.output.error }
+    try StandardStream.print(start + text)
   }
 }
 
@@ -120,7 +120,7 @@ extension PipelineOptions {
     do {
       return try load()
     } catch let error as ConfigurationError {
-      StandardStream.error.write(error.printable)
+      StandardStream.tell(error.printable)
       throw error.exitCode.error
     } catch let failure as RunFailure {
       throw failure.reported(hiding: SecretMask())
@@ -131,7 +131,7 @@ extension PipelineOptions {
 extension RunFailure {
   /// Says on standard error what failed; what to throw from a command's `run`.
   func reported(hiding secrets: SecretMask) -> any Error {
-    StandardStream.error.write(PrintableText(line: self.message, hiding: secrets))
+    StandardStream.tell(PrintableText(line: self.message, hiding: secrets))
     return self.exitCode.error
   }
 }

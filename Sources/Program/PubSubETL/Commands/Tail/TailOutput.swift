@@ -18,7 +18,7 @@ final class TailOutput {
   private let form: Form
   private let secrets: SecretMask
   private let now: () -> Int64
-  private let write: (PrintableText) -> Bool
+  private let write: (PrintableText) throws(RunFailure) -> Void
   private var known = KnownValues()
 
   /// - Parameters:
@@ -26,7 +26,7 @@ final class TailOutput {
   ///   - write: where text goes; replaced in tests.
   init(
     _ form: Form, hiding secrets: SecretMask, now: @escaping () -> Int64,
-    write: @escaping (PrintableText) -> Bool = { StandardStream.output.write($0) }
+    write: @escaping (PrintableText) throws(RunFailure) -> Void = StandardStream.print
   ) {
     self.form = form
     self.secrets = secrets
@@ -45,20 +45,14 @@ final class TailOutput {
   /// - Parameter change: the line as a change.
   func show(_ line: JSONValue, _ change: TailChange) throws(RunFailure) {
     guard case .text(let isColored) = self.form else {
-      return try self.put(PrintableText(json: line, .compact, hiding: self.secrets))
+      return try self.write(PrintableText(json: line, .compact, hiding: self.secrets))
     }
     var block = PrintableText.empty
     for line in change.lines(now: self.now()) {
       let text = PrintableText(line: line.text, hiding: self.secrets)
       block = block + (isColored ? line.color.map { text.colored($0) } ?? text : text)
     }
-    try self.put(block)
-  }
-
-  private func put(_ text: PrintableText) throws(RunFailure) {
-    guard self.write(text) else {
-      throw RunFailure(.output, "standard output cannot be written")
-    }
+    try self.write(block)
   }
 }
 

@@ -153,6 +153,6 @@ final class TailRun {
   /// Says something to a person; programs that read the lines are left alone.
   private func say(_ line: String) {
     guard StandardStream.error.isTerminal else { return }
-    StandardStream.error.write(PrintableText(line: line, hiding: self.configuration.secrets))
+    StandardStream.tell(PrintableText(line: line, hiding: self.configuration.secrets))
   }
 }

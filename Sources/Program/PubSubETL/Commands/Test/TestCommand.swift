@@ -40,10 +40,10 @@ struct TestCommand: ParsableCommand {
       do {
         hasFailed = try !self.test(name) || hasFailed
       } catch let error as PipelineTestError {
-        StandardStream.error.write(ConfigurationError(mistakes: error.mistakes).printable)
+        StandardStream.tell(ConfigurationError(mistakes: error.mistakes).printable)
         mistakes = mistakes ?? .usage
       } catch let error as ConfigurationError {
-        StandardStream.error.write(error.printable)
+        StandardStream.tell(error.printable)
         mistakes = mistakes ?? error.exitCode
       }
     }
@@ -58,7 +58,7 @@ struct TestCommand: ParsableCommand {
     let secrets = file.configuration.secrets
     do {
       for attention in try file.checkColumns() {
-        StandardStream.error.write(
+        StandardStream.tell(
           PrintableText(line: "\(name): attention: \(attention)", hiding: secrets))
       }
     } catch {
@@ -83,7 +83,7 @@ struct TestCommand: ParsableCommand {
     let report = PipelineTestReport(
       file: file, name: name, isColored: StandardStream.output.isTerminal)
     for line in report.text(verdicts) {
-      guard StandardStream.output.write(line) else { throw ExitCode.output.error }
+      try StandardStream.print(line)
     }
     return verdicts.allSatisfy(\.hasPassed)
   }
@@ -113,7 +113,7 @@ struct TestCommand: ParsableCommand {
       ).reported(hiding: secrets)
     }
     let changed = verdicts.count { !$0.hasPassed || $0.test.expected == nil }
-    StandardStream.output.write(
+    try StandardStream.print(
       PrintableText(line: "\(name): \(Phrase.count(changed, "case")) updated", hiding: secrets))
     return true
   }

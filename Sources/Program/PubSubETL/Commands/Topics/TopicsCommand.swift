@@ -38,13 +38,13 @@ struct TopicsCommand: AsyncParsableCommand {
     }
     if !self.json {
       for line in list.notes {
-        StandardStream.error.write(PrintableText(line: line, hiding: secrets))
+        StandardStream.tell(PrintableText(line: line, hiding: secrets))
       }
     }
     let text =
       self.json
       ? PrintableText(json: list.json, hiding: secrets)
       : PrintableText(lines: list.text, hiding: secrets)
-    if !StandardStream.output.write(text) { throw ExitCode.output.error }
+    try StandardStream.print(text)
   }
 }

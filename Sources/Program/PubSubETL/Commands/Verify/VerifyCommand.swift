@@ -112,7 +112,7 @@ struct VerifyCommand: AsyncParsableCommand {
       self.json
       ? PrintableText(json: report.json, hiding: secrets)
       : PrintableText(lines: report.text, hiding: secrets)
-    guard StandardStream.output.write(text) else { throw ExitCode.output.error }
+    try StandardStream.print(text)
     await IncidentWatch.verified(
       StoredVerdict(report, isComplete: self.entity.isEmpty), of: configuration)
     switch report.verdict {
@@ -138,7 +138,7 @@ struct VerifyCommand: AsyncParsableCommand {
       self.json
       ? PrintableText(json: report.json, hiding: secrets)
       : PrintableText(lines: report.text, hiding: secrets)
-    guard StandardStream.output.write(text) else { throw ExitCode.output.error }
+    try StandardStream.print(text)
     if !report.isEqual { throw ExitCode.data.error }
   }
 

@@ -30,7 +30,7 @@ extension VerifyRecord {
       try RunLedger(paths: configuration.statePaths).append(
         .verify(self), hiding: configuration.secrets)
     } catch {
-      StandardStream.error.write(
+      StandardStream.tell(
         PrintableText(
           line: "the verdict could not be added to the ledger of runs: \(error)",
           hiding: configuration.secrets))
