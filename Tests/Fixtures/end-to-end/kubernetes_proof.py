@@ -37,7 +37,11 @@ def manifests():
     found = {}
     for path in glob.glob(MANIFESTS + "/*.yaml"):
         for document in yaml.safe_load_all(harness.read_text(path)):
-            kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
+            # The schemas do not know what an operator adds.
+            if document["apiVersion"].startswith("monitoring.coreos.com/"):
+                require(document["spec"].keys() == {"jobLabel", "selector", "podMetricsEndpoints"}, path)
+            else:
+                kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
             require(document["kind"] not in found, path, document["kind"])
             found[document["kind"]] = document
     return found
@@ -60,6 +64,17 @@ def refers_to_what_is_there(pod, found):
         if probe in container:
             require(container[probe]["httpGet"]["port"] in ports, container[probe])
     return container
+
+
+def is_scraped(deployment, monitor):
+    """The monitor finds the pods and their port, and gives the job the name that the alert looks for."""
+    pod = deployment["spec"]["template"]
+    labels, wanted = pod["metadata"]["labels"], monitor["spec"]["selector"]["matchLabels"]
+    require(wanted.items() <= labels.items(), wanted, labels)
+    [endpoint], [port] = monitor["spec"]["podMetricsEndpoints"], pod["spec"]["containers"][0]["ports"]
+    require(endpoint["port"] == port["name"], endpoint, port)
+    rules = harness.read_text(os.path.join(MANIFESTS, "../prometheus/pubsub-etl.rules.yml"))
+    require('up{job="%s"}' % labels[monitor["spec"]["jobLabel"]] in rules, monitor)
 
 
 class Host:
@@ -120,6 +135,7 @@ def main():
     job = found["CronJob"]["spec"]
     pods = [job["jobTemplate"]["spec"]["template"]["spec"], found["Deployment"]["spec"]["template"]["spec"]]
     scheduled, following = [refers_to_what_is_there(pod, found) for pod in pods]
+    is_scraped(found["Deployment"], found["PodMonitor"])
     with harness.Simulator(
         arguments.programs, arguments.work, "--events", str(EVENTS), "--topics", TOPIC, "--keepalive-interval", "1",
     ) as simulator:
