@@ -110,6 +110,11 @@ package final class FaultyFileSystem: FileSystem, @unchecked Sendable {
     return try self.base.makeDirectory(path, like: other)
   }
 
+  package func setPermissions(of path: String, like other: String) throws(FileSystemError) {
+    try self.enter("chmod", path)
+    try self.base.setPermissions(of: path, like: other)
+  }
+
   package func removeDirectory(_ path: String) throws(FileSystemError) {
     try self.enter("rmdir", path)
     try self.base.removeDirectory(path)

@@ -369,6 +369,10 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
     try self.makeDirectory(path)
   }
 
+  package func setPermissions(of path: String, like other: String) throws(FileSystemError) {
+    try self.enter("chmod", path)
+  }
+
   package func removeDirectory(_ path: String) throws(FileSystemError) {
     try self.enter("rmdir", path)
     guard self.names[path] != nil else { throw FileSystemError("rmdir", path, code: ENOENT) }

@@ -40,6 +40,8 @@ package protocol FileSystem: Sendable {
   func makeDirectory(_ path: String) throws(FileSystemError) -> Bool
   /// mkdir(2), with the mode, owner and group of another directory; false when the name exists.
   func makeDirectory(_ path: String, like other: String) throws(FileSystemError) -> Bool
+  /// chown(2) and chmod(2): the mode, owner and group of another file.
+  func setPermissions(of path: String, like other: String) throws(FileSystemError)
   /// rmdir(2): the directory is empty.
   func removeDirectory(_ path: String) throws(FileSystemError)
   /// readdir(3) without `.` and `..`, in no order; nil without such a directory.
@@ -90,11 +92,15 @@ package struct OpenFlags: OptionSet, Sendable {
 
 package struct DirectoryEntry: Sendable, Equatable {
   package var name: String
+  /// Also true for a symbolic link to a directory.
   package var isDirectory: Bool
+  /// A symbolic link.
+  package var isLink: Bool
 
-  package init(name: String, isDirectory: Bool) {
+  package init(name: String, isDirectory: Bool, isLink: Bool = false) {
     self.name = name
     self.isDirectory = isDirectory
+    self.isLink = isLink
   }
 }
 

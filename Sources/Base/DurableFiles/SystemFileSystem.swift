@@ -169,14 +169,19 @@ package struct SystemFileSystem: FileSystem {
   package func makeDirectory(
     _ path: String, like other: String
   ) throws(FileSystemError) -> Bool {
-    var status = stat()
-    _ = try self.call("stat", other) { stat(other, &status) }
     do {
       _ = try self.call("mkdir", path) { mkdir(path, 0o700) }
     } catch {
       if error.code == EEXIST { return false }
       throw error
     }
+    try self.setPermissions(of: path, like: other)
+    return true
+  }
+
+  package func setPermissions(of path: String, like other: String) throws(FileSystemError) {
+    var status = stat()
+    _ = try self.call("stat", other) { stat(other, &status) }
     var own = stat()
     _ = try self.call("stat", path) { stat(path, &own) }
     if own.st_uid != status.st_uid || own.st_gid != status.st_gid {
@@ -184,7 +189,6 @@ package struct SystemFileSystem: FileSystem {
     }
     // After the change of the group, which may take bits of the mode away.
     _ = try self.call("chmod", path) { chmod(path, status.st_mode & 0o7777) }
-    return true
   }
 
   package func removeDirectory(_ path: String) throws(FileSystemError) {
@@ -209,13 +213,15 @@ package struct SystemFileSystem: FileSystem {
       }
       guard name != ".", name != ".." else { continue }
       var isDirectory = entry.pointee.d_type == UInt8(DT_DIR)
-      if [UInt8(DT_UNKNOWN), UInt8(DT_LNK)].contains(entry.pointee.d_type) {
+      var isLink = entry.pointee.d_type == UInt8(DT_LNK)
+      if isLink || entry.pointee.d_type == UInt8(DT_UNKNOWN) {
         // Some file systems do not tell the type of an entry; a link may lead to another disk.
+        let path = "\(directory)/\(name)"
         var status = stat()
-        isDirectory =
-          stat("\(directory)/\(name)", &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        isLink = lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+        isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
       }
-      entries.append(DirectoryEntry(name: name, isDirectory: isDirectory))
+      entries.append(DirectoryEntry(name: name, isDirectory: isDirectory, isLink: isLink))
     }
     guard errno == 0 else { throw FileSystemError("readdir", directory, code: errno) }
     return entries

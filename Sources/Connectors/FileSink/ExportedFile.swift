@@ -55,6 +55,8 @@ package struct ExportedFile: Sendable, Equatable {
 
   /// Numbers of events, lines and bytes that can be added up.
   static let counts: ClosedRange<Int64> = 0...1 << 48
+  /// Of one file. The sums of a manifest of many gigabytes fit into 64 bits.
+  private static let sizes: ClosedRange<Int64> = 0...1 << 36
 
   init?(json: JSONValue) {
     let isSnapshot = json["snapshot"]?.members != nil
@@ -67,7 +69,7 @@ package struct ExportedFile: Sendable, Equatable {
       let lastReplayID = json["last_replay_id"]?.string ?? (isSnapshot ? "" : nil)
     else { return nil }
     self.lines = json["lines"]?.integer ?? events
-    guard [events, bytes, self.lines].allSatisfy(Self.counts.contains) else { return nil }
+    guard [events, bytes, self.lines].allSatisfy(Self.sizes.contains) else { return nil }
     self.name = name
     self.org = org
     self.topic = topic

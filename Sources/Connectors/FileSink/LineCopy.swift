@@ -26,8 +26,8 @@ final class LineCopy {
     static let checkpoint = Self(place: "the checkpoint", remedy: SegmentLedger.damageRemedy)
     static let manifest = Self(
       place: "the manifest",
-      remedy: "Nothing was replaced. Put back a copy of the file; 'verify --checksums' names all "
-        + "files that were changed")
+      remedy: "The files of this folder stay as they are. Put back a copy of the file; "
+        + "'verify --checksums' names all files that were changed")
   }
 
   private let file: OpenFile

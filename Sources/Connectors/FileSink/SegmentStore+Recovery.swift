@@ -13,7 +13,8 @@ package struct FileSurvey {
   var kept: [SegmentRecord] = []
   /// A run with a checkpoint left files open here.
   var showsKeptFiles = false
-  /// Relative paths of files in progress that the checkpoint does not know.
+  /// Relative paths of files in progress that the checkpoint does not know, and of finished files that
+  /// compaction has replaced and a copy has brought back.
   var strays: [String] = []
   /// Accepted losses of earlier output, as text.
   package internal(set) var acceptedFaults: [String] = []
@@ -66,10 +67,13 @@ extension SegmentStore {
     let wanted = Set(records.map { Array($0.name.utf8) })
     var found: Set<[UInt8]> = []
     var known = NameSet()
+    var replaced = NameSet()
     try self.finished.readList { line, name in
       known.insert(name)
-      // A file that was replaced must not come back, because its events are in another one.
-      for name in Manifest.replaced(by: line) { known.remove(name) }
+      for name in Manifest.replaced(by: line) {
+        known.remove(name)
+        replaced.insert(name)
+      }
       if !wanted.isEmpty, wanted.contains(Array(name)) { found.insert(Array(name)) }
       history.visit(line, name: name)
       check?.visit(line, name: name)
@@ -99,7 +103,10 @@ extension SegmentStore {
       }
       name.withUnsafeBufferPointer { known.insert($0) }
     }
-    survey.strays = try self.strays(known: known, parts: Set(records.map(\.part)))
+    let strays = try self.strays(
+      known: known, replaced: replaced, parts: Set(records.map(\.part)))
+    if !strays.replaced.isEmpty { try self.checkReplacements(of: strays.replaced) }
+    survey.strays = strays.inProgress + strays.replaced
     return survey
   }
 
@@ -207,11 +214,13 @@ extension SegmentStore {
     return file
   }
 
-  /// Files in progress that the checkpoint does not know; throws for finished files in neither the
-  /// checkpoint nor the manifest.
-  private func strays(known: NameSet, parts: Set<String>) throws(FileSinkError) -> [String] {
+  /// Files in progress that the checkpoint does not know, and finished files that were replaced; throws
+  /// for finished files in neither the checkpoint nor the manifest.
+  private func strays(
+    known: NameSet, replaced: NameSet, parts: Set<String>
+  ) throws(FileSinkError) -> (inProgress: [String], replaced: [String]) {
     let matcher = SegmentName.Matcher(kind: self.kind, pipeline: self.identity.pipeline)
-    var strays: [String] = []
+    var strays: (inProgress: [String], replaced: [String]) = ([], [])
     for directory in try self.attempt({ () throws(FileSystemError) in try self.directories() }) {
       let entries = try self.attempt { () throws(FileSystemError) in
         try self.fileSystem.list(self.absolute(directory)) ?? []
@@ -221,21 +230,62 @@ extension SegmentStore {
         switch matcher.ownership(of: entry.name) {
         case .foreign: break
         case .inProgress:
-          if !parts.contains(name) { strays.append(name) }
+          if !parts.contains(name) { strays.inProgress.append(name) }
         case .finished where known.contains(name): break
-        case .finished:
-          throw self.fail(
-            FileSinkError(
-              .unknownFile,
-              "\(self.absolute(name)) is listed neither in \(self.finished.listPath) nor in the "
-                + "checkpoint: the checkpoint is older than the files, or the manifest was "
-                + "changed. Put the newer one back, or move the file away if its events may be "
-                + "exported again"
-            ))
+        case .finished where replaced.contains(name): strays.replaced.append(name)
+        case .finished: throw self.fail(self.unknown(name))
         }
       }
     }
     return strays
+  }
+
+  /// A file that was replaced has no event that the new one lacks, so it can be removed if that is
+  /// there.
+  ///
+  /// - Parameter names: relative paths of the old files.
+  private func checkReplacements(of names: [String]) throws(FileSinkError) {
+    // By the name of the newest file: it may have replaced one that had replaced another.
+    var old = Dictionary(uniqueKeysWithValues: names.map { ($0, [$0]) })
+    var sizes: [String: Int64] = [:]
+    let wanted = Set(names.map { Array($0.utf8) })
+    try self.finished.readList { line, name in
+      let found = Manifest.replaced(by: line).compactMap { old.removeValue(forKey: $0) }
+      guard !found.isEmpty || wanted.contains(Array(name)) else { return }
+      let name = String(decoding: name, as: UTF8.self)
+      if !found.isEmpty { old[name, default: []] += found.joined() }
+      sizes[name] = (try? JSONValue(parsing: Array(line)))?["bytes"]?.integer
+    }
+    for (new, old) in old {
+      guard try self.isAsWritten(new, sizes) else {
+        throw self.fail(
+          FileSinkError(
+            .lostOutput,
+            "\(self.absolute(new)) is missing or was changed, and \(old[0]), which it replaced, is "
+              + "there again: put back a copy of the new file"))
+      }
+      for name in old where try !self.isAsWritten(name, sizes) {
+        throw self.fail(self.unknown(name))
+      }
+    }
+  }
+
+  private func isAsWritten(
+    _ name: String, _ sizes: [String: Int64]
+  ) throws(FileSinkError) -> Bool {
+    let size = try self.attempt { () throws(FileSystemError) in
+      try self.finished.byteCount(of: name)
+    }
+    return size != nil && size.map(Int64.init) == sizes[name]
+  }
+
+  private func unknown(_ name: String) -> FileSinkError {
+    FileSinkError(
+      .unknownFile,
+      "\(self.absolute(name)) is listed neither in \(self.finished.listPath) nor in the "
+        + "checkpoint: the checkpoint is older than the files, or the manifest was "
+        + "changed. Put the newer one back, or move the file away if its events may be "
+        + "exported again")
   }
 
   /// Relative paths of the directories that have files of this family.

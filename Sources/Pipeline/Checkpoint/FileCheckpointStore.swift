@@ -201,7 +201,8 @@ package final class FileCheckpointStore {
     throw CheckpointError(
       .alreadyRunning,
       "pipeline '\(self.pipeline)' is already running\(holder.map { " (pid \($0))" } ?? ""): "
-        + "\(self.lock.path) is locked; wait for that run to end, or stop it", processID: holder)
+        + "\(self.lock.path) is locked; wait for that run or command to end, or stop it",
+      processID: holder)
   }
 
   /// Far above any checkpoint: a topic takes 2 kB, and so does an open file. The limit holds for

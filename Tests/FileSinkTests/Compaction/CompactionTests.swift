@@ -91,14 +91,44 @@ struct CompactionTests {
     #expect((verified.fileCount, verified.faults) == (5, []))
     try self.compaction.script.run(on: self.fileSystem)
     #expect(try self.compaction.script.faults(in: self.content()) == [])
-    // What was replaced and comes back has events twice.
-    let old = "\(self.output)/\(Self.folder)/\(Self.stem)0.ndjson.zst"
-    _ = try OpenFile(old, [.write, .create], on: self.fileSystem)
-    let error = #expect(throws: FileSinkError.self) {
-      try self.compaction.script.run(on: self.fileSystem)
-    }
-    #expect(error?.code == .unknownFile)
-    #expect(try self.checksums().faults.map(\.reason).first?.contains("not listed") == true)
+  }
+
+  @Test("Replaced files that a copy brings back are removed if the new ones are there")
+  func broughtBack() throws {
+    let names = [
+      "\(self.output)/\(Self.folder)/\(Self.stem)0.ndjson.zst", "\(self.output)/\(Self.joined)",
+    ]
+    let old = try Decompression.read(names[0])
+    var smaller = self.compaction
+    smaller.rotation.maxEventCount = 4
+    try smaller.compact(on: self.fileSystem)
+    let middle = try Decompression.read(names[1])
+    try self.compaction.compact(on: self.fileSystem)
+    let files = try self.content().keys.sorted()
+    for (name, content) in zip(names, [old, middle]) { try self.put(content, name) }
+    let reasons = try self.checksums().faults.map(\.reason)
+    #expect(reasons.count == 2 && reasons.allSatisfy { $0.hasPrefix("was replaced by compact") })
+    try self.compaction.script.run(on: self.fileSystem)
+    #expect(try self.content().keys.sorted() == files)
+    #expect(try self.compaction.script.faults(in: self.content()) == [])
+    // Something else with the name of an old file is left alone.
+    try self.put(old.dropLast(), names[0])
+    #expect(self.failure()?.code == .unknownFile)
+    // So is an old file without the new one, which has its events.
+    try self.put(old, names[0])
+    let new = "\(self.output)/\(Self.folder)/\(Self.stem)0-s0-r2-000000000000.ndjson.zst"
+    try self.put(try Decompression.read(new).dropLast(), new)
+    #expect(self.failure()?.code == .lostOutput)
+    #expect(try Decompression.read(names[0]) == old)
+  }
+
+  private func failure() -> FileSinkError? {
+    #expect(throws: FileSinkError.self) { try self.compaction.script.run(on: self.fileSystem) }
+  }
+
+  private func put(_ content: some Sequence<UInt8>, _ path: String) throws {
+    if try self.fileSystem.size(of: path) != nil { try self.fileSystem.remove(path) }
+    try OpenFile(path, [.write, .create], on: self.fileSystem).write(Array(content))
   }
 
   @Test("A lost or damaged compacted file is noticed; one that a loader took first is not")
@@ -120,18 +150,18 @@ struct CompactionTests {
     #expect(faults.count == 1 && faults[0].contains("000000000012-s0"))
   }
 
-  @Test("A changed file is refused with its name, and its folder stays as it is")
+  @Test("A changed file is named and its folder stays as it is, and the others are compacted")
   func changed() throws {
     let path = "\(self.output)/\(Self.folder)/\(Self.stem)3.ndjson.zst"
     var content = try Decompression.read(path)
     content[content.count / 2] ^= 1
     try self.fileSystem.remove(path)
     try OpenFile(path, [.write, .create], on: self.fileSystem).write(content)
-    let error = #expect(throws: FileSinkError.self) {
-      try self.compaction.compact(on: self.fileSystem)
-    }
-    #expect(error?.code == .inconsistent)
-    #expect(error?.message.contains(path) == true)
+    let objects = try self.compaction.compact(on: self.fileSystem)
+    #expect(objects.map(\.faults.count) == [0, 1])
+    #expect(objects.last?.faults.first?.contains(path) == true)
+    // The other object and the other date.
+    #expect(objects.map(\.newFileCount) == [1, 1])
     #expect(try self.exported().contains { $0.name == Self.joined } == false)
     #expect(try self.content().keys.allSatisfy { !$0.contains("/Opportunity/.opps.compact/") })
     #expect(try self.checksums().faultCount == 1)
@@ -165,6 +195,39 @@ struct CompactionTests {
           "notes.txt", "\(Self.stem)0-s0-r1-000000000000.ndjson.zst",
           "opps-OpportunityChangeEvent-e1-000000000010.ndjson.zst", names[0],
         ].sorted())
+  }
+
+  @Test("Symbolic links are neither exchanged nor followed")
+  func links() throws {
+    let elsewhere = "\(self.directory.path)/elsewhere"
+    let date = "\(self.output)/\(Self.folder)"
+    #expect(rename(date, elsewhere) == 0 && symlink(elsewhere, date) == 0)
+    let objects = try self.compaction.compact(on: self.fileSystem)
+    #expect(objects.map(\.busyFolderCount) == [0, 1])
+    #expect(try self.checksums().faults == [])
+    #expect(try self.fileSystem.list(elsewhere)?.count == 7)
+    // Another program's files behind the name of the hidden folder, and behind one in it.
+    try self.put([1], "\(elsewhere)/precious")
+    let hidden = "\(self.output)/Opportunity/.opps.compact"
+    #expect(symlink(self.directory.path, hidden) == 0)
+    try self.compaction.script.run(on: self.fileSystem)
+    #expect(try Decompression.read("\(elsewhere)/precious") == [1])
+    try self.fileSystem.remove(hidden)
+    #expect(mkdir(hidden, 0o750) == 0 && symlink(elsewhere, "\(hidden)/link") == 0)
+    try self.put([2], "\(hidden)/.DS_Store")
+    try self.compaction.script.run(on: self.fileSystem)
+    #expect(try Decompression.read("\(elsewhere)/precious") == [1])
+    #expect(try self.checksums().faults == [])
+    #expect(try self.fileSystem.status(at: hidden) == nil)
+  }
+
+  @Test("Whoever could read the old files can read the new one")
+  func permissions() throws {
+    for file in try self.exported() where file.name.hasPrefix(Self.folder) {
+      #expect(chmod("\(self.output)/\(file.name)", 0o604) == 0)
+    }
+    try self.compaction.compact(on: self.fileSystem)
+    #expect(try Decompression.mode(of: "\(self.output)/\(Self.joined)") == 0o604)
   }
 
   @Test("Nothing is changed while a run, or a reader, uses the files")
@@ -229,12 +292,19 @@ struct CompactionTests {
       state: document.sinks["files"]?.json,
       letters: .init(
         directory: self.directory.path + ScriptedRun.deadDirectory,
-        state: document.deadLetters?.json), pause: { _ in }
+        state: document.deadLetters?.json), before: nil, pause: { _ in }
     ).examine()
     #expect(try self.content() == before)
     let done = try self.compaction.compact(on: self.fileSystem)
     #expect(examined.map(\.fileCountAfter) == done.map(\.fileCountAfter))
     #expect(done.map(\.fileCountAfter) == [2, 3])
     #expect(examined.map(\.byteCount) == done.map(\.byteCount))
+  }
+
+  @Test("Dates from a given one on stay as they are")
+  mutating func dates() throws {
+    self.compaction.before = "2026-02-18"
+    #expect(try self.compaction.compact(on: self.fileSystem).map(\.fileCountAfter) == [2, 4])
+    #expect(try self.checksums().faults == [])
   }
 }

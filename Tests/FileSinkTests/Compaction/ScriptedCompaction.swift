@@ -20,6 +20,7 @@ struct ScriptedCompaction {
     },
     rotation: .init(maxEventCount: 1))
   var rotation = FileSinkConfiguration.Rotation()
+  var before: String?
 
   @discardableResult
   func compact(on fileSystem: any FileSystem) throws -> [CompactedObject] {
@@ -35,7 +36,7 @@ struct ScriptedCompaction {
       letters: .init(
         directory: self.script.root + ScriptedRun.deadDirectory,
         state: document?.deadLetters?.json),
-      fileSystem: fileSystem)
+      before: self.before, fileSystem: fileSystem)
     return try compaction.run { false }
   }
 

@@ -92,6 +92,12 @@ final class SerializedFileSystem: FileSystem {
     }
   }
 
+  func setPermissions(of path: String, like other: String) throws(FileSystemError) {
+    try self.serialized { base throws(FileSystemError) in
+      try base.setPermissions(of: path, like: other)
+    }
+  }
+
   func removeDirectory(_ path: String) throws(FileSystemError) {
     try self.serialized { base throws(FileSystemError) in try base.removeDirectory(path) }
   }

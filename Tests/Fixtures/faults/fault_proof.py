@@ -423,7 +423,8 @@ def main():
     )
     with harness.Simulator(
         arguments.programs, arguments.work, "--events", str(arguments.events), "--seed", "1",
-        "--keepalive-interval", "1.2",
+        # Thousands of points share this org.
+        "--keepalive-interval", "1.2", "--delivery-limit", "1000000000",
     ) as simulator:
         os.environ.update(simulator.environment)
         proof = Proof(arguments, simulator.environment, shim, exported.Truth(simulator.truth, TOPICS))

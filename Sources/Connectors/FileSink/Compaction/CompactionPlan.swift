@@ -50,6 +50,8 @@ struct CompactionPlan {
   }
 
   let rotation: FileSinkConfiguration.Rotation
+  /// Files of snapshots, which are not joined.
+  var snapshotFileCount = 0
   /// By stream, in the order in which they were added.
   private(set) var files: [Stream: [File]] = [:]
   private var others: [Stream: [Range]] = [:]
@@ -105,9 +107,15 @@ struct CompactionPlan {
         let sorted = files.sorted { $0.exported.firstOrdinal < $1.exported.firstOrdinal }
         let own = self.ranges(ranges, beside: folder, sorted)
         var group: [File] = []
+        var (byteCount, eventCount): (Int64, Int64) = (0, 0)
         func end() {
           if group.count > 1 { groups[folder, default: []].append(group) }
-          group = []
+          (group, byteCount, eventCount) = ([], 0, 0)
+        }
+        func add(_ file: File) {
+          group.append(file)
+          byteCount += file.exported.bytes
+          eventCount += file.exported.events
         }
         for file in sorted {
           var isUsable = self.isSmall(file)
@@ -117,18 +125,21 @@ struct CompactionPlan {
             continue
           }
           if let first = group.first, let last = group.last,
-            self.fits(group, file), self.follows(file, first, last, in: stream, beside: own)
+            group.count < Self.maxGroupCount,
+            byteCount + file.exported.bytes <= self.rotation.maxByteCount,
+            eventCount + file.exported.events <= self.rotation.maxEventCount,
+            self.follows(file, first, last, in: stream, beside: own)
           {
             var hasPlaces = !last.hasAllEvents
             if hasPlaces { hasPlaces = try placesLines(last) }
             if !hasPlaces {
-              group.append(file)
+              add(file)
               continue
             }
           }
           end()
           // A compacted name sorts before that of a snapshot with the same place.
-          if self.snapshots[stream]?.contains(file.exported.firstOrdinal) != true { group = [file] }
+          if self.snapshots[stream]?.contains(file.exported.firstOrdinal) != true { add(file) }
         }
         end()
       }
@@ -175,11 +186,8 @@ struct CompactionPlan {
       && file.exported.events * 2 <= self.rotation.maxEventCount
   }
 
-  private func fits(_ group: [File], _ file: File) -> Bool {
-    let files = group + [file]
-    return files.reduce(0) { $0 + $1.exported.bytes } <= self.rotation.maxByteCount
-      && files.reduce(0) { $0 + $1.exported.events } <= self.rotation.maxEventCount
-  }
+  /// The line of the new file names them all, and readers of the manifest limit a line.
+  private static let maxGroupCount = 10_000
 
   /// Whether the lines of a file may follow those of a group.
   private func follows(

@@ -69,10 +69,20 @@ struct CompactionRecovery {
     try self.attempt { () throws(FileSystemError) in
       for object in try self.fileSystem.list(self.directory) ?? []
       where object.isDirectory && !object.name.hasPrefix(".") {
-        let path = "\(self.directory)/\(object.name)/\(staging)"
-        guard let folders = try self.fileSystem.list(path) else { continue }
-        for folder in folders { try self.remove("\(path)/\(folder.name)") }
-        try self.fileSystem.removeDirectory(path)
+        let path = "\(self.directory)/\(object.name)"
+        guard try self.fileSystem.status(at: "\(path)/\(staging)") != nil,
+          let entry = try self.fileSystem.list(path)?.first(where: { $0.name == staging }),
+          !entry.isLink
+        else { continue }
+        for folder in try self.fileSystem.list("\(path)/\(staging)") ?? [] {
+          let path = "\(path)/\(staging)/\(folder.name)"
+          if folder.isDirectory, !folder.isLink {
+            try self.remove(path)
+          } else {
+            try self.fileSystem.remove(path)
+          }
+        }
+        try self.fileSystem.removeDirectory("\(path)/\(staging)")
       }
     }
   }

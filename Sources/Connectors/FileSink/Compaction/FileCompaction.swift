@@ -19,6 +19,7 @@ package final class FileCompaction {
   private let letters: Letters
   private let fileSystem: any FileSystem
   private let recovery: CompactionRecovery
+  private let before: String?
   private let pause: (Duration) -> Void
   /// Folders were exchanged, and the old ones are still there.
   private var hasOldFolders = false
@@ -38,22 +39,24 @@ package final class FileCompaction {
 
   /// - Parameters:
   ///   - state: the sink's state in the checkpoint, read when no run can change it.
+  ///   - before: leaves the folders of this date and later ones, `2026-02-17`; nil takes all.
   ///   - pause: waits, on the caller's thread.
   package convenience init(
     _ configuration: FileSinkConfiguration, state: JSONValue?, letters: Letters,
-    pause: @escaping (Duration) -> Void
+    before: String?, pause: @escaping (Duration) -> Void
   ) {
     let permissions = configuration.permissions.map {
       FilePermissions(mode: $0.mode, groupID: $0.groupID)
     }
     self.init(
       configuration, state: state, letters: letters,
-      fileSystem: SystemFileSystem(permissions: permissions), pause: pause)
+      before: before, fileSystem: SystemFileSystem(permissions: permissions), pause: pause)
   }
 
   init(
     _ configuration: FileSinkConfiguration, state: JSONValue?, letters: Letters,
-    fileSystem: any FileSystem, pause: @escaping (Duration) -> Void = { _ in }
+    before: String? = nil, fileSystem: any FileSystem,
+    pause: @escaping (Duration) -> Void = { _ in }
   ) {
     self.configuration = configuration
     self.state = state
@@ -61,6 +64,7 @@ package final class FileCompaction {
     self.fileSystem = fileSystem
     self.recovery = CompactionRecovery(
       configuration.directory, pipeline: configuration.pipeline, on: fileSystem)
+    self.before = before
     self.pause = pause
   }
 
@@ -96,8 +100,10 @@ package final class FileCompaction {
   /// Compacts what can be compacted.
   ///
   /// - Parameter isStopped: asked before each folder.
-  /// - Throws: `FileSinkError`: `.inconsistent` for a file that differs from the manifest, whose folder
-  ///   stays as it is; `.locked` while others use the directory; `.io`.
+  /// The folder of a file that differs from the manifest stays as it is, and the others are compacted.
+  ///
+  /// - Throws: `FileSinkError`: `.inconsistent` for a manifest that was edited; `.locked` while others
+  ///   use the directory; `.io`.
   package func run(isStopped: () -> Bool) throws(FileSinkError) -> [CompactedObject] {
     guard try self.exists(self.directory) else { return [] }
     let lock = try SegmentStore.lock(
@@ -139,7 +145,15 @@ package final class FileCompaction {
     let plan = try self.plan(of: folder)
     var object = Self.object(folder, plan)
     for (folder, groups) in try self.groups(of: plan) where !isStopped() {
-      guard try self.isQuiet(folder), let lines = try self.compact(folder, groups) else {
+      let lines: [JSONValue]?
+      do throws(FileSinkError) {
+        lines = try self.isQuiet(folder) ? self.compact(folder, groups) : nil
+      } catch {
+        guard error.code == .inconsistent else { throw error }
+        object.faults.append(error.message)
+        continue
+      }
+      guard let lines else {
         object.busyFolderCount += 1
         continue
       }
@@ -153,6 +167,7 @@ package final class FileCompaction {
 
   private static func object(_ folder: String, _ plan: CompactionPlan) -> CompactedObject {
     var object = CompactedObject(folder: folder)
+    object.snapshotFileCount = plan.snapshotFileCount
     for file in plan.files.values.joined() {
       object.fileCount += 1
       object.byteCount += file.exported.bytes
@@ -180,6 +195,7 @@ package final class FileCompaction {
       else { return }
       if parsed.pass != nil {
         plan.add(snapshotBefore: file.firstOrdinal, of: .init(file))
+        plan.snapshotFileCount += 1
       } else if json["redriven"]?.boolean == true {
         plan.add(other: file, isOpen: false)
       } else {
@@ -221,9 +237,16 @@ package final class FileCompaction {
   ) throws(FileSinkError) -> [(folder: String, groups: [[CompactionPlan.File]])] {
     try plan.groups(
       exists: { file throws(FileSinkError) in
-        try self.exists("\(self.directory)/\(file.exported.name)")
+        guard self.isOld(file.folder) else { return false }
+        return try self.exists("\(self.directory)/\(file.exported.name)")
       },
       placesLines: { file throws(FileSinkError) in try self.placesLines(file) })
+  }
+
+  /// Whether a folder, `Opportunity/commit_date=2026-02-17`, is of a date that may be compacted.
+  private func isOld(_ folder: String) -> Bool {
+    guard let before else { return true }
+    return folder.split(separator: "=").last.map { $0 < before } ?? false
   }
 
   private func exists(_ path: String) throws(FileSinkError) -> Bool {
@@ -244,11 +267,9 @@ package final class FileCompaction {
         else { return }
         hasPlaces = (try? JSONValue(parsing: Array(line)))?["_ordinal"] != nil
       }
-    } catch let fault as SegmentLines.Fault {
-      throw FileSinkError(
-        .inconsistent,
-        "\(source.path)\(fault.line > 0 ? " line \(fault.line)" : ""): \(fault.reason). "
-          + LineCopy.Evidence.manifest.remedy)
+    } catch is SegmentLines.Fault {
+      // Whoever joins the file finds that it was changed.
+      return false
     } catch let error as FileSystemError {
       throw FileSinkError(error)
     } catch {
@@ -262,9 +283,18 @@ package final class FileCompaction {
       path: "\(self.directory)/\(file.exported.name)", extent: .whole, fileSystem: self.fileSystem)
   }
 
-  /// Whether a folder has nothing but finished files, of this pipeline or others.
+  /// Whether a folder has nothing but finished files, of this pipeline or others, and is no symbolic
+  /// link: that would be exchanged, and not the folder.
   private func isQuiet(_ folder: String) throws(FileSinkError) -> Bool {
-    try self.names(in: folder) != nil
+    let path = "\(self.directory)/\(folder)"
+    let parent = self.fileSystem.parent(of: path)
+    let entries = try self.attempt { () throws(FileSystemError) in
+      try self.fileSystem.list(parent) ?? []
+    }
+    guard entries.contains(where: { "\(parent)/\($0.name)" == path && !$0.isLink }) else {
+      return false
+    }
+    return try self.names(in: folder) != nil
   }
 
   /// The names in a folder; nil if it has a file in progress, or a folder.
@@ -289,7 +319,9 @@ package final class FileCompaction {
     try self.attempt { () throws(FileSystemError) in
       let parent = self.fileSystem.parent(of: staging)
       let visible = "\(self.directory)/\(folder)"
-      _ = try self.fileSystem.makeDirectory(parent, like: self.fileSystem.parent(of: visible))
+      if try !self.fileSystem.makeDirectory(parent, like: self.fileSystem.parent(of: visible)) {
+        try self.checkIsDirectory(parent)
+      }
       try self.fileSystem.synchronizeDirectory(self.fileSystem.parent(of: parent))
       guard try self.fileSystem.makeDirectory(staging, like: visible) else {
         throw FileSystemError("mkdir", staging, code: FileSystemError.exists)
@@ -315,6 +347,15 @@ package final class FileCompaction {
     return lines
   }
 
+  /// A symbolic link would lead out of the directory.
+  private func checkIsDirectory(_ path: String) throws(FileSystemError) {
+    let parent = self.fileSystem.parent(of: path)
+    let entry = try self.fileSystem.list(parent)?.first { "\(parent)/\($0.name)" == path }
+    guard let entry, entry.isDirectory, !entry.isLink else {
+      throw FileSystemError("mkdir", path, code: FileSystemError.exists)
+    }
+  }
+
   /// Writes the lines of files into one, and reads it back.
   ///
   /// - Returns: the line of the manifest.
@@ -324,8 +365,22 @@ package final class FileCompaction {
     let name = SegmentName.compactedPath(
       first: group[0].exported.name, compaction: group[0].compaction + 1)
     let path = "\(staging)/\(FolderSwitch.base(name, in: folder) ?? name)"
+    let matcher = SegmentName.Matcher(kind: .records, pipeline: self.pipeline)
+    guard let base = FolderSwitch.base(name, in: folder),
+      matcher.ownership(of: base) == .finished
+    else {
+      throw FileSinkError(
+        .inconsistent,
+        "\(group[0].exported.name) in the manifest has a name that this program does not give. "
+          + LineCopy.Evidence.manifest.remedy)
+    }
     let copy = try LineCopy(
       to: path, level: self.configuration.compressionLevel, on: self.fileSystem)
+    // Whoever may read the old files may read the new one.
+    try self.attempt { () throws(FileSystemError) in
+      try self.fileSystem.setPermissions(
+        of: path, like: "\(self.directory)/\(group[0].exported.name)")
+    }
     for file in group {
       let (source, before) = (self.source(file), copy.lineCount)
       try copy.append(source, sha256: file.exported.sha256 ?? "", accordingTo: .manifest)
@@ -369,8 +424,8 @@ package final class FileCompaction {
     else {
       throw FileSinkError(
         .inconsistent,
-        "\(path) was written and cannot be read back as it was: the disk lost data. Nothing was "
-          + "replaced; check the disk")
+        "\(path) was written and cannot be read back as it was: the disk lost data. The files of "
+          + "this folder stay as they are; check the disk")
     }
   }
 
@@ -392,11 +447,18 @@ package final class FileCompaction {
       try self.fileSystem.synchronizeDirectory(staging)
       try planned.store(in: self.directory, pipeline: self.pipeline, on: self.fileSystem)
       try self.fileSystem.exchange(folder, with: staging)
+      // Files of others that have come since the old folder was listed.
+      let listed = Set(names)
+      for entry in try self.fileSystem.list(staging) ?? [] where !listed.contains(entry.name) {
+        try self.fileSystem.move("\(staging)/\(entry.name)", to: "\(folder)/\(entry.name)")
+      }
     } catch {
       // A reader has removed a file.
       if error.call == "link", error.code == ENOENT { return false }
       // Not every file system can link files and exchange folders.
-      guard FileSystemError.notSupported.contains(error.code) || error.code == EXDEV else {
+      guard
+        FileSystemError.notSupported.contains(error.code) || [EXDEV, EBUSY].contains(error.code)
+      else {
         throw FileSinkError(error)
       }
       self.awaitListings()
@@ -503,6 +565,10 @@ package struct CompactedObject: Sendable, Equatable {
   package var newByteCount: Int64 = 0
   /// Date folders that would be compacted, but have files in progress or folders of somebody else.
   package var busyFolderCount = 0
+  /// Files of snapshots, which are not among the others and stay as they are.
+  package var snapshotFileCount = 0
+  /// Folders that stay as they are, because a file differs from the manifest; as text.
+  package var faults: [String] = []
 
   package var fileCountAfter: Int {
     self.fileCount - self.replacedFileCount + self.newFileCount

@@ -1,4 +1,5 @@
 internal import DurableFiles
+internal import Glibc
 internal import JSON
 
 /// A date folder that is being exchanged for one with fewer files: the durable record of it.
@@ -48,6 +49,8 @@ struct FolderSwitch: Equatable {
       bytes = try OpenFile(path, [], on: fileSystem)
         .content(byteCount: min(byteCount, Self.maxByteCount))
     } catch {
+      // Removed in the meantime.
+      if error.code == ENOENT { return nil }
       throw FileSinkError(error)
     }
     let limits = JSONLimits(byteCount: Self.maxByteCount)
@@ -56,7 +59,8 @@ struct FolderSwitch: Equatable {
     else {
       throw FileSinkError(
         .inconsistent,
-        "\(path) is damaged: it says which folder 'compact' was exchanging; put back a copy of it")
+        "\(path) is damaged: it says which folder 'compact' was exchanging. Put back a copy of it, or "
+          + "remove it and run 'verify --checksums'")
     }
     return own
   }

@@ -69,9 +69,19 @@ package struct FileChecksums: Sendable, Equatable {
     }
     if let failure = failure as? FileSystemError { throw FileSinkError(failure) }
     if let failure { preconditionFailure("not the file system's: \(failure)") }
-    for name in found where !known.contains(name) {
+    let unknown = found.filter { !known.contains($0) }
+    guard !unknown.isEmpty else { return result }
+    var replaced = NameSet()
+    _ = try Manifest(directory: directory, fileSystem: fileSystem).peek { line, _ in
+      for name in Manifest.replaced(by: line) { replaced.insert(name) }
+    }
+    for name in unknown {
       result.add(
-        name, "is not listed in the manifest: it was put there, or the manifest was changed")
+        name,
+        replaced.contains(name)
+          ? "was replaced by compact and is there again, so readers find its changes twice: the next "
+            + "run removes it"
+          : "is not listed in the manifest: it was put there, or the manifest was changed")
     }
     return result
   }

@@ -205,7 +205,7 @@ enum EndReason: String, CaseIterable, Sendable {
     case .managedStopped: "the managed subscription is stopped"
     case .managedTopic: "the managed subscription belongs to another topic"
     case .maxDuration: "the time limit of the run was reached; code 0 while records were still read"
-    case .maxEvents: "`--max-events` is less than the number of topics"
+    case .maxEvents: "`--max-events` of a dry run is less than the number of topics"
     case .newSink: "a sink without a position joins sinks that have one"
     case .noCheckpoint: "there is no checkpoint yet"
     case .noCopy: "`verify` found no copy to compare"

@@ -13,7 +13,8 @@ struct CompactionReportTests {
     (joined.fileCount, joined.byteCount) = (2400, 3_250_585)
     (joined.replacedFileCount, joined.newFileCount) = (2390, 3)
     if !isDryRun { (joined.replacedByteCount, joined.newByteCount) = (3_240_000, 2_000_000) }
-    joined.busyFolderCount = 1
+    (joined.busyFolderCount, joined.snapshotFileCount) = (1, 7)
+    joined.faults = ["a.ndjson.zst was changed"]
     var whole = CompactedObject(folder: "Account")
     (whole.fileCount, whole.byteCount) = (1, 1024)
     var report = CompactionReport(pipeline: "opps", isDryRun: isDryRun)
@@ -27,14 +28,14 @@ struct CompactionReportTests {
       self.report().text == """
         sink          files, files in /srv/out
         Account       1 file, 1.0 KiB: nothing to join
-        Opportunity   2,400 files, 3.0 MiB: now 13 files, 1.9 MiB; 1 folder with files in progress left as it is
+        Opportunity   2,400 files, 3.0 MiB: now 13 files, 1.9 MiB; 7 files of snapshots stay as they are; 1 folder with files in progress, folders or links stays as it is
         sink          files, files in /srv/out
                       no finished files
 
         """)
     #expect(
       self.report(isDryRun: true).text.contains(
-        "2,400 files, 3.0 MiB: would become 13 files; 1 folder with"))
+        "2,400 files, 3.0 MiB: would become 13 files; 7 files of snapshots stay"))
   }
 
   @Test("Its JSON has all members, and no size that a dry run does not know")
@@ -43,7 +44,8 @@ struct CompactionReportTests {
     #expect(
       object == [
         "object": "Opportunity", "files_before": 2400, "files_after": 13,
-        "bytes_before": 3_250_585, "bytes_after": 2_010_585, "busy_folders": 1,
+        "bytes_before": 3_250_585, "bytes_after": 2_010_585, "snapshot_files": 7,
+        "busy_folders": 1, "faults": ["a.ndjson.zst was changed"],
       ])
     let planned = self.report(isDryRun: true).json
     #expect(planned["dry_run"] == true)

@@ -14,6 +14,9 @@ struct CompactionReport {
   /// The user stopped it before all folders were compacted.
   var isStopped = false
 
+  /// What is wrong with files, whose folders stay as they are.
+  var faults: [String] { self.entries.flatMap { $0.objects.flatMap(\.faults) } }
+
   var text: String {
     var lines: [(label: String, value: String)] = []
     for entry in self.entries {
@@ -36,10 +39,15 @@ struct CompactionReport {
         "now \(Phrase.count(object.fileCountAfter, "file")), "
         + ProgressLine.size(object.byteCountAfter)
     }
+    if object.snapshotFileCount > 0 {
+      text +=
+        "; \(Phrase.count(object.snapshotFileCount, "file")) of snapshots "
+        + (object.snapshotFileCount == 1 ? "stays as it is" : "stay as they are")
+    }
     if object.busyFolderCount > 0 {
       text +=
-        "; \(Phrase.count(object.busyFolderCount, "folder")) with files in progress left as "
-        + (object.busyFolderCount == 1 ? "it is" : "they are")
+        "; \(Phrase.count(object.busyFolderCount, "folder")) with files in progress, folders or links "
+        + (object.busyFolderCount == 1 ? "stays as it is" : "stay as they are")
     }
     return text
   }
@@ -61,7 +69,9 @@ struct CompactionReport {
                   "files_after": .integer(object.fileCountAfter),
                   "bytes_before": .integer(object.byteCount),
                   "bytes_after": self.isDryRun ? nil : .integer(object.byteCountAfter),
+                  "snapshot_files": .integer(object.snapshotFileCount),
                   "busy_folders": .integer(object.busyFolderCount),
+                  "faults": .array(object.faults.map { .string($0) }),
                 ]
               }),
           ]

@@ -34,7 +34,7 @@ struct ReportCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let configuration = try self.options.loadOrExit()
+    let configuration = try self.options.loadWithoutLoginOrExit()
     let secrets = configuration.secrets
     func fail(_ message: String, _ code: ExitCode) -> any Error {
       StandardStream.tell(PrintableText(line: message, hiding: secrets))

@@ -98,7 +98,7 @@ struct RunLimits: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Stop after this many events of all topics together, in addition to run.until.",
+      "Stop once this many events have come from all topics together, in addition to run.until. Events that other topics were asked for are exported too, at most this many for each topic.",
       valueName: "count"))
   var maxEvents: Int?
 

@@ -35,7 +35,7 @@ struct RunsCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let configuration = try self.options.loadOrExit()
+    let configuration = try self.options.loadWithoutLoginOrExit()
     let (secrets, paths) = (configuration.secrets, configuration.statePaths)
     let history: RunHistory
     do throws(RunFailure) {

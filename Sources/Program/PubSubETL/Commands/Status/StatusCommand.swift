@@ -75,9 +75,7 @@ struct StatusCommand: AsyncParsableCommand {
     guard self.watchInterval == nil || StandardStream.output.isTerminal else {
       throw ValidationError("--watch needs a terminal")
     }
-    let configuration = try PipelineOptions.orExit {
-      try self.options.load { PipelineConfiguration.removeLogin(from: &$0) }
-    }
+    let configuration = try self.options.loadWithoutLoginOrExit()
     guard let watchInterval else {
       let status = try self.read(configuration)
       if !self.quiet || status.exitCode != 0 { try self.show(status, configuration.secrets) }
@@ -114,6 +112,11 @@ struct StatusCommand: AsyncParsableCommand {
 extension PipelineOptions {
   /// The pipeline as it is meant. Its mistakes go to standard error, and the command ends with 78.
   func loadOrExit() throws -> PipelineConfiguration { try Self.orExit { try self.load() } }
+
+  /// The same, for commands that connect to no org: they need no variables of its login.
+  func loadWithoutLoginOrExit() throws -> PipelineConfiguration {
+    try Self.orExit { try self.load { PipelineConfiguration.removeLogin(from: &$0) } }
+  }
 
   /// Prints mistakes of configuration on standard error, and throws their exit code.
   static func orExit<Value>(_ load: () throws -> Value) throws -> Value {

@@ -88,7 +88,8 @@ struct VerifyCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let configuration = try self.options.loadOrExit()
+    let configuration =
+      try self.checksums ? self.options.loadWithoutLoginOrExit() : self.options.loadOrExit()
     let secrets = configuration.secrets
     SignalWatcher.endAtOnce()
     if self.checksums { return try self.compareFiles(configuration) }

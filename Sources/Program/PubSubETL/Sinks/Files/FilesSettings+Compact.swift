@@ -4,10 +4,11 @@ import FileSink
 extension FilesSettings {
   /// - Parameters:
   ///   - document: the checkpoint; nil before the first run.
+  ///   - before: leaves the folders of this date and later ones, `2026-02-17`; nil takes all.
   ///   - pause: waits, on the caller's thread.
   func compaction(
     _ configuration: PipelineConfiguration, _ document: CheckpointDocument?,
-    pause: @escaping (Duration) -> Void
+    before: String?, pause: @escaping (Duration) -> Void
   ) -> FileCompaction {
     FileCompaction(
       FileSinkConfiguration(
@@ -18,6 +19,6 @@ extension FilesSettings {
       state: document?.sinks[self.name]?.json,
       letters: FileCompaction.Letters(
         directory: configuration.deadLetter.directory, state: document?.deadLetters?.json),
-      pause: pause)
+      before: before, pause: pause)
   }
 }
