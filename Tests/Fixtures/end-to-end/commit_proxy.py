@@ -67,6 +67,9 @@ class Proxy:
             return
         ends = (client, server)
         try:
+            # Otherwise each small message waits 40 ms for the answer to the one before it.
+            for end in ends:
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             server.sendall(startup)
             answers = threading.Thread(target=self.pump, args=(ends, server, client, self.cuts_answer))
             answers.start()
