@@ -169,19 +169,25 @@ package struct SystemFileSystem: FileSystem {
   package func makeDirectory(
     _ path: String, like other: String
   ) throws(FileSystemError) -> Bool {
+    var status = stat()
+    _ = try self.call("stat", other) { stat(other, &status) }
     do {
       _ = try self.call("mkdir", path) { mkdir(path, 0o700) }
     } catch {
       if error.code == EEXIST { return false }
       throw error
     }
-    try self.setPermissions(of: path, like: other)
+    try self.setPermissions(of: path, status)
     return true
   }
 
   package func setPermissions(of path: String, like other: String) throws(FileSystemError) {
     var status = stat()
     _ = try self.call("stat", other) { stat(other, &status) }
+    try self.setPermissions(of: path, status)
+  }
+
+  private func setPermissions(of path: String, _ status: stat) throws(FileSystemError) {
     var own = stat()
     _ = try self.call("stat", path) { stat(path, &own) }
     if own.st_uid != status.st_uid || own.st_gid != status.st_gid {

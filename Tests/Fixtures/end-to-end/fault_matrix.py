@@ -62,13 +62,14 @@ CODES = {
     "stop": [
         "service.tenant.license", "managed.subscription.config.stopped", "managed.subscription.config.deleted",
         "managed.subscription.developer.name.not.found", "managed.subscription.subscription.id.not.found",
+        "managed.subscription.subscription.id.invalid",
     ],
     "quota": ["subscription.limit.exceeded"],
     "bug": [
         "topic.validation.empty", "schema.validation.failed", "subscription.fetch.requested.events.invalid",
         "subscription.fetch.topic.mismatch", "subscription.fetch.request.invalid", "publish.topic.mismatch",
         "publish.topic.validation.empty", "publish.event.count.invalid",
-        "managed.subscription.subscription.id.invalid", "managed.subscription.id.or.developer.name.empty",
+        "managed.subscription.id.or.developer.name.empty",
         "managed.subscription.fetch.request.events.invalid", "managed.subscription.fetch.request.invalid",
         "managed.subscription.fetch.request.commit.request.restricted",
         "managed.subscription.fetch.request.auth.request.restricted",
