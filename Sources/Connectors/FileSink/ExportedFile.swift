@@ -55,7 +55,7 @@ package struct ExportedFile: Sendable, Equatable {
 
   /// Numbers of events, lines and bytes that can be added up.
   static let counts: ClosedRange<Int64> = 0...1 << 48
-  /// Of one file. The sums of a manifest of many gigabytes fit into 64 bits.
+  /// Events, bytes or lines of one file. Sums over a manifest of many gigabytes do not overflow.
   private static let sizes: ClosedRange<Int64> = 0...1 << 36
 
   init?(json: JSONValue) {

@@ -447,11 +447,6 @@ package final class FileCompaction {
       try self.fileSystem.synchronizeDirectory(staging)
       try planned.store(in: self.directory, pipeline: self.pipeline, on: self.fileSystem)
       try self.fileSystem.exchange(folder, with: staging)
-      // Files of others that have come since the old folder was listed.
-      let listed = Set(names)
-      for entry in try self.fileSystem.list(staging) ?? [] where !listed.contains(entry.name) {
-        try self.fileSystem.move("\(staging)/\(entry.name)", to: "\(folder)/\(entry.name)")
-      }
     } catch {
       // A reader has removed a file.
       if error.call == "link", error.code == ENOENT { return false }
@@ -466,8 +461,20 @@ package final class FileCompaction {
       throw FileSinkError(
         .io, "\(folder) cannot be compacted and was not changed: \(error)", cause: error)
     }
+    try self.keepLateFiles(from: staging, in: folder, listed: Set(names))
     try self.recovery.list(planned)
     return true
+  }
+
+  /// Files of others that came after the old folder was listed and before the exchange.
+  private func keepLateFiles(
+    from old: String, in folder: String, listed: Set<String>
+  ) throws(FileSinkError) {
+    try self.attempt { () throws(FileSystemError) in
+      for entry in try self.fileSystem.list(old) ?? [] where !listed.contains(entry.name) {
+        try self.fileSystem.move("\(old)/\(entry.name)", to: "\(folder)/\(entry.name)")
+      }
+    }
   }
 
   /// Calls `body` while nobody else uses the directory.
