@@ -221,6 +221,23 @@ struct CompactionTests {
     #expect(try self.fileSystem.status(at: hidden) == nil)
   }
 
+  @Test("A file of others that comes just before the exchange is in the new folder")
+  func lateFile() throws {
+    let late = "\(self.output)/\(Self.folder)/loaded.marker"
+    let fileSystem = FaultyFileSystem()
+    fileSystem.fault = { _, call in
+      guard call.path == "\(self.output)/\(Self.folder)", call.name == "exchange" else {
+        return nil
+      }
+      try? self.put([1], late)
+      return nil
+    }
+    try self.compaction.compact(on: fileSystem)
+    #expect(try self.exported().contains { $0.name == Self.joined })
+    #expect(try Decompression.read(late) == [1])
+    #expect(try self.checksums().faults == [])
+  }
+
   @Test("Whoever could read the old files can read the new one")
   func permissions() throws {
     for file in try self.exported() where file.name.hasPrefix(Self.folder) {
