@@ -163,7 +163,8 @@ class ControlSecrets(urllib.request.BaseHandler):
     secrets = {}  # by the beginning of the URL
 
     def http_request(self, request):
-        for control, secret in self.secrets.items():
+        # Other threads start simulators meanwhile.
+        for control, secret in list(self.secrets.items()):
             if request.full_url.startswith(control):
                 request.add_header("X-Simulator-Secret", secret)
         return request
