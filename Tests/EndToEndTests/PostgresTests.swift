@@ -79,4 +79,7 @@ import Testing
     "Every step of the page about tables works, from an empty database to its last query",
     .enabled(if: ProofScript.programs != nil))
   func followsThePage() throws { try ProofScript("reporting_proof.py").run() }
+
+  @Test("The view of changes has every change with its values, and no wrong one")
+  func showsChanges() throws { try ProofScript("changes_proof.py").run("--events", "1000") }
 }

@@ -129,7 +129,10 @@ package struct DatabaseProbe {
     var tables: Set<String> = [ReportingViews.freshnessName, ReportingViews.columnsName]
     for row in 0..<relations.rowCount where relations[row, 9] == "t" && relations[row, 1] != "v" {
       // Its columns tell a table of the sink, whatever may be read of the list of tables.
-      tables.formUnion(relations[row, 0].map { [$0, ReportingViews.liveName($0)] } ?? [])
+      tables.formUnion(
+        relations[row, 0].map { name in
+          [name, ReportingViews.liveName(name), ReportingViews.changesName(name)]
+        } ?? [])
     }
     for row in 0..<relations.rowCount {
       guard let name = relations[row, 0], let kind = relations[row, 1] else { continue }

@@ -41,7 +41,7 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
   var open = OpenCommit()
   var sealed: SealedCommit?
   /// Current tables whose views were locked, by name.
-  var dueViews: [String: TableDefinition] = [:]
+  var dueViews: [String: ReportedTables] = [:]
   /// Sentences about views in this run.
   var warned: Set<String> = []
   /// Tables were created or changed and are not yet filled from their histories.
@@ -68,7 +68,7 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     self.feeder = TableFeeder(pipeline: pipeline, sink: name, topics: topics, takesOver: takesOver)
     self.catalog = TableCatalog(configuration, feeder: self.feeder)
     self.catalog.acceptsMissing = acceptsMissing
-    self.views = ReportingViews(schema: configuration.schema, columns: configuration.columns)
+    self.views = ReportingViews(configuration)
     self.runs = RunTable(pipeline: pipeline, sink: name, self.catalog.bookkeeping)
     self.fedTables = FedTables(pipeline: pipeline, sink: name, configuration)
     self.reads = KnownReads(pipeline: pipeline, sink: name, self.catalog.bookkeeping)
@@ -134,8 +134,9 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     for change in changes { self.onRepair?(change) }
     // The views of a renamed table were renamed with it.
     for table in try self.fillTables() { try self.updateViews(table) }
-    let tables = try self.session.retrying { try self.catalog.currentTablesWithoutView(over: $0) }
-    for table in tables where try self.updateViews(table) == .created {
+    let tables = try self.session.retrying { try self.catalog.tablesWithoutView(over: $0) }
+    for reported in tables where try self.updateViews(reported) == .created {
+      let table = reported.current
       // The view is created before the first row. An empty table may lack one if the run that
       // created it was killed.
       let hasRows = try self.session.retrying {
@@ -148,9 +149,9 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     }
   }
 
-  /// - Returns: the current tables whose rows have come from the history.
+  /// - Returns: the tables whose current rows have come from the history.
   @discardableResult
-  private func fillTables() throws -> [TableDefinition] {
+  private func fillTables() throws -> [ReportedTables] {
     let unfilled = try self.session.retrying { try self.catalog.unfilledTables(over: $0) }
     for tables in unfilled {
       let refold = Refold(
@@ -166,7 +167,7 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
       self.onRepair?(
         "table \(tables.current.qualifiedName): \(counts.checked) records rebuilt from the history")
     }
-    return unfilled.map(\.current)
+    return unfilled.map { ReportedTables(current: $0.current, history: $0.history) }
   }
 
   /// The former owner of the lease; nil if no other owner held it.
@@ -334,7 +335,11 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     for field in tables.discarded {
       self.onNotice?("\(layout.entity): field \(field) has no column and is not loaded")
     }
-    try self.updateViews(tables.current)
+    try self.updateViews(
+      tables.current.map { ReportedTables(current: $0, history: tables.history) })
+    if !tables.changes.isEmpty, layout.entity == ChangesView.Users.entity {
+      try self.updateUserNames()
+    }
     if !tables.changes.isEmpty { try self.warnOfReaders() }
     self.fedTables.add(tables.names, topic: layout.topic)
     let last = self.pending.last { $0.topic == layout.topic && $0.entity == layout.entity }

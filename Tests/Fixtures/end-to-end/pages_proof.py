@@ -251,8 +251,6 @@ class Proof:
         if "ROLE" in query or "GRANT" in query or "CREATE SCHEMA" in query:
             url = self.administrator
             query = query.replace("CREATE SCHEMA salesforce", "CREATE SCHEMA IF NOT EXISTS salesforce")
-            if "CREATE SCHEMA reports" in query:
-                query += " AUTHORIZATION " + postgres.ROLE
         try:
             return postgres.query(url, query)
         except subprocess.CalledProcessError:
@@ -338,15 +336,15 @@ class Proof:
                 stages[record] = stage
         actual = {tuple(row) for row in postgres.query(
             self.environment["DATABASE_URL"],
-            "SELECT id, old_value, new_value FROM reports.opportunity_changes WHERE field = 'stagename'")}
+            "SELECT id, old_value, new_value FROM salesforce.opportunity_changes WHERE field = 'stagename'")}
         actual |= {(record, None, new) for record, _, new in actual}
         if not expected or expected - actual:
-            self.differences.append("reports.opportunity_changes lacks %s" % list(expected - actual)[:3])
+            self.differences.append("salesforce.opportunity_changes lacks %s" % list(expected - actual)[:3])
         shown = {tuple(row) for row in postgres.query(
             self.environment["DATABASE_URL"],
-            "SELECT id, field FROM reports.opportunity_changes WHERE new_value IS NULL")}
+            "SELECT id, field FROM salesforce.opportunity_changes WHERE new_value IS NULL")}
         if not cleared or cleared - shown:
-            self.differences.append("reports.opportunity_changes lacks cleared %s" % list(cleared - shown)[:3])
+            self.differences.append("salesforce.opportunity_changes lacks cleared %s" % list(cleared - shown)[:3])
 
     def prove_publishing(self):
         """Prepares what the page assumes; afterwards, the results are those that it shows."""

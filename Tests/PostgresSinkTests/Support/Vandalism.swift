@@ -110,9 +110,15 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
       remedy: "ALTER TABLE \(history) RENAME COLUMN era TO _epoch"),
     Self(
       name: "own column of another type",
-      sql: "ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE numeric",
+      sql: """
+        DROP VIEW salesforce.opportunity_changes; \
+        ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE numeric
+        """,
       outcome: .refused(.configuration, "column _ordinal was changed to numeric"),
-      remedy: "ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE bigint"),
+      remedy: """
+        DROP VIEW IF EXISTS salesforce.opportunity_changes; \
+        ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE bigint
+        """),
     Self(
       name: "column of the current table dropped",
       sql: "ALTER TABLE \(current) DROP COLUMN name CASCADE",

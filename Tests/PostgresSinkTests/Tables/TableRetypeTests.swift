@@ -53,7 +53,8 @@ struct TableRetypeTests {
     try run.write(["a"], layout: layout, amounts)
     try run.commit()
     // No type can be changed below a view.
-    try run.eye.execute("DROP VIEW salesforce.opportunity_live; \(retype.sql)")
+    try run.eye.execute(
+      "DROP VIEW salesforce.opportunity_live, salesforce.opportunity_changes; \(retype.sql)")
     try run.write(names, layout: layout, amounts)
     let error = postgresError { try run.commit() }
     guard let message = retype.message else {

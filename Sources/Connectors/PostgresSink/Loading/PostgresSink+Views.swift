@@ -23,7 +23,7 @@ extension PostgresSink {
 
   /// Tries again to update views that were locked. Between two attempts, their readers have time.
   func updateDueViews() {
-    let due = self.dueViews.values.sorted { $0.name < $1.name }
+    let due = self.dueViews.values.sorted { $0.current.name < $1.current.name }
     self.dueViews.removeAll()
     // A failure concerns nobody but readers, and shows at the next run.
     for table in due { _ = try? self.session.once { try self.updateViews(table) } }
@@ -52,11 +52,12 @@ extension PostgresSink {
   ///
   /// - Returns: what was done to the live view; nil if it could not be updated.
   @discardableResult
-  func updateViews(_ current: TableDefinition?) throws -> ReportingViews.Outcome? {
+  func updateViews(_ tables: ReportedTables?) throws -> ReportingViews.Outcome? {
     var outcome: ReportingViews.Outcome?
-    if let current {
+    if let tables {
+      let current = tables.current
       let name = ReportingViews.liveName(current.name)
-      outcome = try self.updateView(name, due: current) { () throws(PostgresError) in
+      outcome = try self.updateView(name, due: tables) { () throws(PostgresError) in
         try self.views.updateLive(current, over: self.connection)
       }
       if outcome == .remade {
@@ -68,21 +69,44 @@ extension PostgresSink {
         }
         for conflict in conflicts { self.warn(conflict.message) }
       }
+      try self.updateChanges(tables)
     }
-    try self.updateView(ReportingViews.freshnessName, due: current) { () throws(PostgresError) in
+    try self.updateView(ReportingViews.freshnessName, due: tables) { () throws(PostgresError) in
       try self.views.updateFreshness(over: self.connection)
     }
-    try self.updateView(ReportingViews.columnsName, due: current) { () throws(PostgresError) in
+    try self.updateView(ReportingViews.columnsName, due: tables) { () throws(PostgresError) in
       try self.views.updateColumns(over: self.connection)
       return .unchanged
     }
     return outcome
   }
 
-  /// - Parameter current: the table whose views are updated again later if this one is locked.
+  private func updateChanges(_ tables: ReportedTables) throws {
+    guard let history = tables.history else { return }
+    let name = ReportingViews.changesName(tables.current.name)
+    let outcome = try self.updateView(name, due: tables) { () throws(PostgresError) in
+      try self.views.updateChanges(
+        of: tables.current, history: history, over: self.connection)
+    }
+    guard outcome == .kept else { return }
+    self.warn(
+      "postgres: the view of the changes of \(tables.current.qualifiedName) cannot be created, "
+        + "because somebody made a view \(SQLIdentifier.quoted(name)) with other columns; rename it"
+    )
+  }
+
+  /// Shows the names of users in all views, now that there is a table with them.
+  func updateUserNames() throws {
+    let stored = try self.session.retrying { try self.catalog.storedTables(over: $0) }
+    for tables in stored {
+      try self.updateChanges(ReportedTables(current: tables.current, history: tables.history))
+    }
+  }
+
+  /// - Parameter tables: those whose views are updated again later if this one is locked.
   @discardableResult
   private func updateView(
-    _ name: String, due current: TableDefinition?,
+    _ name: String, due tables: ReportedTables?,
     _ body: () throws(PostgresError) -> ReportingViews.Outcome
   ) throws -> ReportingViews.Outcome? {
     do {
@@ -98,7 +122,7 @@ extension PostgresSink {
         try self.warn(ofView: name, error)
         return nil
       }
-      if let current { self.dueViews[current.name] = current }
+      if let tables { self.dueViews[tables.current.name] = tables }
       let holder = try LockHolder.suffix(
         [name], self.configuration.schema, over: self.connection)
       let notice = "view \(name) was not updated: \(error.message)\(holder)"

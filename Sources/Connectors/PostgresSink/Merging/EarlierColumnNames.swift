@@ -1,3 +1,5 @@
+internal import PostgresClient
+
 /// Finds columns by the names they had when an event was written. The lists of its row keep these
 /// names.
 ///
@@ -10,6 +12,8 @@ struct EarlierColumnNames {
   private var states: [[String: Int]]
   /// By schema ID, the state when it was first seen, or after the last renaming that it caused.
   private var firstStates: [String: Int] = [:]
+  /// In the order in which they happened.
+  private(set) var renamings: [(from: String, to: String)] = []
 
   struct Entry {
     var action: String
@@ -27,12 +31,14 @@ struct EarlierColumnNames {
     let renamings = journal.filter { $0.action == "rename_column" }
     for renaming in renamings.reversed() {
       let (old, new) = Self.names(in: renaming.detail, names)
+      self.renamings.append((old, new))
       // A column that later had the old name is a different one.
       names[old] = names[new] ?? -1
       names[new] = nil
       self.states.append(names)
     }
     self.states.reverse()
+    self.renamings.reverse()
     var state = 0
     for entry in journal {
       if entry.action == "rename_column" {
@@ -42,6 +48,25 @@ struct EarlierColumnNames {
         self.firstStates[entry.schemaID] = state
       }
     }
+  }
+
+  /// Reads the journal of a history table.
+  init(_ history: TableDefinition, over connection: PostgresConnection) throws(PostgresError) {
+    let journal = Bookkeeping(schema: history.schema).qualified("_etl_journal")
+    let entries = try connection.query(
+      """
+      SELECT action, detail, schema_id FROM \(journal) \
+      WHERE table_name = $1 AND action IN ('rename_column', 'schema') AND id > coalesce((\
+      SELECT max(id) FROM \(journal) WHERE table_name = $1 AND action = 'create_table'), 0) \
+      ORDER BY id
+      """, [history.name])
+    self.init(
+      history.dataColumns.map(\.name),
+      journal: (0..<entries.rowCount).map { row in
+        Entry(
+          action: entries[row, 0] ?? "", detail: entries[row, 1] ?? "",
+          schemaID: entries[row, 2] ?? "")
+      })
   }
 
   /// Splits `old to new`, where each name may itself contain " to ".

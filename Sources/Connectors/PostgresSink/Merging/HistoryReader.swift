@@ -43,21 +43,7 @@ struct HistoryReader {
 
   /// Sets the renamed columns. Call it before rows are appended.
   mutating func readNames(over connection: PostgresConnection) throws(PostgresError) {
-    let journal = Bookkeeping(schema: self.history.schema).qualified("_etl_journal")
-    let entries = try connection.query(
-      """
-      SELECT action, detail, schema_id FROM \(journal) \
-      WHERE table_name = $1 AND action IN ('rename_column', 'schema') AND id > coalesce((\
-      SELECT max(id) FROM \(journal) WHERE table_name = $1 AND action = 'create_table'), 0) \
-      ORDER BY id
-      """, [self.history.name])
-    self.names = EarlierColumnNames(
-      self.history.dataColumns.map(\.name),
-      journal: (0..<entries.rowCount).map { row in
-        EarlierColumnNames.Entry(
-          action: entries[row, 0] ?? "", detail: entries[row, 1] ?? "",
-          schemaID: entries[row, 2] ?? "")
-      })
+    self.names = try EarlierColumnNames(self.history, over: connection)
   }
 
   /// Appends the rows of a result of `selectStatement`.

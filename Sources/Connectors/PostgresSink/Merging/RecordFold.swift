@@ -224,7 +224,7 @@ package struct RecordFold {
 
   /// Fields that every record has, although events of some objects lack them
   /// (ChangeEvents.md#body).
-  private static let neverEmptyFields = [
+  static let neverEmptyFields = [
     "CreatedDate", "CreatedById", "LastModifiedDate", "LastModifiedById", "OwnerId",
   ]
 

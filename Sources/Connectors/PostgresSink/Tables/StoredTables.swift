@@ -7,6 +7,12 @@ package struct StoredTables: Sendable, Equatable {
   package var current: TableDefinition
 }
 
+/// The tables of an entity that views for reports show.
+package struct ReportedTables: Sendable, Equatable {
+  package var current: TableDefinition
+  package var history: TableDefinition?
+}
+
 extension TableCatalog {
   /// The entities that have both tables under the names this configuration gives them, as the
   /// database and its bookkeeping describe them; sorted. Changes nothing.
@@ -68,6 +74,16 @@ extension EntityState {
           salesforceType: registered.salesforceType, isCompound: registered.isCompound))
     }
     return columns
+  }
+
+  /// The tables as they exist; nil without a current table.
+  var reported: ReportedTables? {
+    func exists(_ kind: TableDefinition.Kind) -> Bool {
+      self.tables.contains { $0.kind == kind && $0.isTable }
+    }
+    guard exists(.current), let current = self.definition(.current) else { return nil }
+    return ReportedTables(
+      current: current, history: exists(.history) ? self.definition(.history) : nil)
   }
 
   func definition(_ kind: TableDefinition.Kind) -> TableDefinition? {

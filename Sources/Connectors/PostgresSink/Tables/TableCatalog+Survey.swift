@@ -91,10 +91,7 @@ extension TableCatalog {
     of states: [EntityState], over connection: PostgresConnection
   ) throws(PostgresError) -> [TableFinding] {
     var findings: [TableFinding] = []
-    for state in states {
-      guard let table = state.definition(.current),
-        state.tables.contains(where: { $0.kind == .current && $0.isTable })
-      else { continue }
+    for table in states.compactMap({ $0.reported?.current }) {
       findings += try self.viewConflict(table, over: connection)
     }
     return findings
@@ -104,8 +101,7 @@ extension TableCatalog {
   func viewConflict(
     _ table: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) -> [TableFinding] {
-    let views = ReportingViews(
-      schema: self.configuration.schema, columns: self.configuration.columns)
+    let views = ReportingViews(self.configuration)
     return try self.inquiring(table.entity, over: connection) { () throws(PostgresError) in
       try views.conflict(table, over: connection).map { view in
         [
@@ -207,10 +203,10 @@ extension TableCatalog {
         + " Put it back; or begin a new epoch with 'run --accept-reset'")
   }
 
-  /// Current tables of this sink that lack their live view.
-  package func currentTablesWithoutView(
+  /// Tables of this sink that lack a view for reports.
+  package func tablesWithoutView(
     over connection: PostgresConnection
-  ) throws(PostgresError) -> [TableDefinition] {
+  ) throws(PostgresError) -> [ReportedTables] {
     guard self.configuration.mode != .history else { return [] }
     let relations = try connection.query(
       """
@@ -221,18 +217,18 @@ extension TableCatalog {
     let registered = try connection.query(
       "SELECT table_name, entity FROM \(self.bookkeeping.qualified("_etl_table")) WHERE kind = $1",
       [TableDefinition.Kind.current.rawValue])
-    var tables: [TableDefinition] = []
+    var views = [ReportingViews.liveName]
+    if self.configuration.mode == .both { views.append(ReportingViews.changesName) }
+    var tables: [ReportedTables] = []
     for row in 0..<registered.rowCount {
       guard let name = registered[row, 0], let entity = registered[row, 1], names.contains(name),
-        !names.contains(ReportingViews.liveName(name))
-          || !names.contains(ReportingViews.freshnessName),
+        !names.contains(ReportingViews.freshnessName)
+          || !views.allSatisfy({ names.contains($0(name)) }),
         try TableMapping.tableName(of: entity, .current, self.configuration) == name
       else { continue }
-      var state = EntityState(
-        entity: entity,
-        tables: [TableState(kind: .current, schema: self.configuration.schema, name: name)])
+      var state = try self.emptyState(ofEntity: entity, kinds: self.configuration.mode.tableKinds)
       try state.read(over: connection, bookkeeping: Set(Bookkeeping.names))
-      if self.feeds(state), let table = state.definition(.current) { tables.append(table) }
+      if self.feeds(state), let found = state.reported { tables.append(found) }
     }
     return tables
   }

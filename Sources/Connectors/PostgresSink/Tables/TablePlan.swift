@@ -124,10 +124,10 @@ extension TableCatalog {
           + catalog.futureReaders(of: plan.renames, over: connection)
       }
       guard !plan.tables.isEmpty else { return plan }
-      let views = ReportingViews(schema: configuration.schema, columns: configuration.columns)
+      let views = ReportingViews(configuration)
       plan.statements += try views.plan(
-        plan.tables.filter { $0.kind == .current }, renames: plan.renames,
-        hasBookkeeping: hasTables, makesReads: configuration.reads != nil, over: connection)
+        plan.tables, renames: plan.renames, hasBookkeeping: hasTables,
+        makesReads: configuration.reads != nil, over: connection)
       return plan
     }
   }

@@ -44,15 +44,18 @@ extension ReportingViews {
 
   /// The foreign views that need a change.
   ///
-  /// - Parameter tables: the current tables, which are only read if there is such a view.
+  /// - Parameter tables: all tables, which are only read if there is such a view.
   func outdatedForeignViews(
-    _ tables: () throws(PostgresError) -> [TableDefinition], over connection: PostgresConnection
+    _ tables: () throws(PostgresError) -> [ReportedTables], over connection: PostgresConnection
   ) throws(PostgresError) -> [ForeignView] {
     let views = try self.foreignViews(over: connection)
     guard !views.isEmpty else { return [] }
     var changes: [String: ViewChange] = [:]
-    for table in try tables() {
-      changes[Self.liveName(table.name)] = try self.live(table, over: connection)
+    for (current, history) in try tables().map({ ($0.current, $0.history) }) {
+      changes[Self.liveName(current.name)] = try self.live(current, over: connection)
+      guard let history else { continue }
+      changes[Self.changesName(current.name)] = try self.changes(
+        of: current, history: history, over: connection)
     }
     var outdated: [ForeignView] = []
     for view in views {
@@ -75,14 +78,11 @@ extension TableCatalog {
   func foreignViews(
     over connection: PostgresConnection, _ states: () throws(PostgresError) -> [EntityState]
   ) throws(PostgresError) -> [TableFinding] {
-    let views = ReportingViews(
-      schema: self.configuration.schema, columns: self.configuration.columns)
+    let views = ReportingViews(self.configuration)
     return try self.inquiring("", over: connection) { () throws(PostgresError) in
       try views.outdatedForeignViews(
         { () throws(PostgresError) in
-          try states().filter { state in
-            state.tables.contains { $0.kind == .current && $0.isTable }
-          }.compactMap { $0.definition(.current) }
+          try states().compactMap(\.reported)
         }, over: connection
       ).map {
         TableFinding(

@@ -6,12 +6,24 @@ package struct ReportingViews {
   private let schema: String
   let bookkeeping: Bookkeeping
   private let style: SQLIdentifier.Style
+  /// Milliseconds after which every reader sees a commit.
+  let visibilityWait: Int64
 
   /// - Parameter columns: the style of column names.
-  package init(schema: String, columns: SQLIdentifier.Style = .lower) {
+  package init(
+    schema: String, columns: SQLIdentifier.Style = .lower,
+    visibilityWait: Int64 = ReadMerge.visibilityWait
+  ) {
     self.schema = schema
     self.bookkeeping = Bookkeeping(schema: schema)
     self.style = columns
+    self.visibilityWait = visibilityWait
+  }
+
+  package init(_ configuration: PostgresSinkConfiguration) {
+    self.init(
+      schema: configuration.schema, columns: configuration.columns,
+      visibilityWait: configuration.reads?.visibilityWait ?? ReadMerge.visibilityWait)
   }
 
   package enum Outcome: Sendable, Equatable {
@@ -133,7 +145,7 @@ package struct ReportingViews {
   /// The statements that would update the views for these tables. Changes nothing.
   ///
   /// - Parameters:
-  ///   - tables: current tables after the planned changes.
+  ///   - tables: tables after the planned changes.
   ///   - renames: the columns that these changes rename.
   ///   - hasBookkeeping: false while the sink's own tables do not exist.
   ///   - makesReads: the plan creates the tables for reading records.
@@ -143,9 +155,19 @@ package struct ReportingViews {
     makesReads: Bool = false, over connection: PostgresConnection
   ) throws(PostgresError) -> [String] {
     var statements: [String] = []
+    let histories = Dictionary(
+      tables.filter { $0.kind == .history }.map { ($0.entity, $0) },
+      uniquingKeysWith: { first, _ in first })
+    let tables = tables.filter { $0.kind == .current }
+    let users = tables.lazy.compactMap { ChangesView.Users($0) }.first
     for table in tables {
       let change = try self.live(table, renames: renames, over: connection)
       if !change.mayBeDone { statements += try self.statements(change, over: connection) }
+      guard let history = histories[table.entity] else { continue }
+      let changes = try self.changes(
+        of: table, history: history, renames: renames, users: users, over: connection)
+      guard !changes.mayBeDone, !changes.isOfAnother else { continue }
+      statements += try self.statements(changes, over: connection)
     }
     let before = try self.currentTables(
       adding: [], hasBookkeeping: hasBookkeeping, over: connection)

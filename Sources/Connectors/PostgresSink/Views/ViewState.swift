@@ -148,6 +148,9 @@ struct ViewChange {
     self.fit == .same && self.renames.isEmpty && self.state.isMade(by: self.query) != false
   }
 
+  /// Somebody else made the view, with other columns.
+  var isOfAnother: Bool { self.fit == .other && self.state.isMade(by: self.query) == nil }
+
   var drop: String { "DROP VIEW \(self.qualifiedName)" }
 
   var create: String {

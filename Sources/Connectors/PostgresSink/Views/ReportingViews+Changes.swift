@@ -1,0 +1,68 @@
+package import PostgresClient
+
+/// The views `<table>_changes`: who changed which field from what to what.
+extension ReportingViews {
+  /// Updates the view of changes in the open transaction. A view of that name that somebody else made
+  /// is kept.
+  package func updateChanges(
+    of current: TableDefinition, history: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) -> Outcome {
+    let change = try self.changes(of: current, history: history, over: connection)
+    return change.isOfAnother ? .kept : try self.update(change, over: connection)
+  }
+
+  /// - Parameters:
+  ///   - renames: columns of the history that the plan will have renamed, in order.
+  ///   - users: the table of users that the plan will have created.
+  func changes(
+    of current: TableDefinition, history: TableDefinition, renames: [ColumnRename] = [],
+    users: ChangesView.Users? = nil, over connection: PostgresConnection
+  ) throws(PostgresError) -> ViewChange {
+    let name = Self.changesName(current.name)
+    var view = ChangesView(history)
+    if try self.exists("_etl_journal", over: connection) {
+      view.renames = try EarlierColumnNames(history, over: connection).renamings
+    }
+    view.renames += renames.filter { $0.table == history.name }.map { ($0.from, $0.to) }
+    view.visibilityWait = self.visibilityWait
+    view.users = users
+    if users == nil { view.users = try self.users(over: connection) }
+    let state = try ViewState(name, self.bookkeeping, over: connection)
+    return ViewChange(
+      name: name, query: view.query, state: state,
+      fit: ViewChange.Fit(state.columns, ChangesView.columns), bookkeeping: self.bookkeeping)
+  }
+
+  /// SQL name, not quoted, of the view of changes to the records of a current table.
+  package static func changesName(_ table: String) -> String {
+    SQLIdentifier.shortened("\(table)_changes")
+  }
+
+  /// The table of users, if the schema has one with names.
+  private func users(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> ChangesView.Users? {
+    guard try self.exists("_etl_column", over: connection),
+      try self.exists("_etl_table", over: connection)
+    else { return nil }
+    let found = try connection.query(
+      """
+      SELECT t.table_name, c.column_name FROM \(self.bookkeeping.qualified("_etl_table")) AS t \
+      JOIN \(self.bookkeeping.qualified("_etl_column")) AS c ON c.table_name = t.table_name \
+      WHERE t.kind = 'current' AND t.entity = 'User' AND c.path = ANY ($1::text[]) \
+      AND to_regclass(quote_ident($2) || '.' || quote_ident(t.table_name)) IS NOT NULL \
+      ORDER BY t.table_name, array_position($1::text[], c.path), c.ordinal
+      """, [SQLArray.literal(ChangesView.Users.paths), self.bookkeeping.schema])
+    let rows = 0..<found.rowCount
+    guard let first = rows.first, let table = found[first, 0] else { return nil }
+    return ChangesView.Users(
+      table: table, nameColumns: rows.filter { found[$0, 0] == table }.compactMap { found[$0, 1] })
+  }
+
+  private func exists(
+    _ table: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> Bool {
+    try connection.query(
+      "SELECT to_regclass($1) IS NOT NULL", [self.bookkeeping.qualified(table)])[0, 0] == "t"
+  }
+}

@@ -1,0 +1,303 @@
+import PostgresClient
+import TestSupport
+import Testing
+
+@testable import PostgresSink
+
+@Suite("Views of changes", .enabled(if: PostgresCluster.isAvailable)) struct ChangesViewTests {
+  private static let schema = SQLIdentifier.quoted(SampleTables.schema)
+  private static let changes = "\(schema).thing_changes"
+
+  /// The tables with their view, and every column noted as complete since the beginning of time.
+  private static func tables(takesReads: Bool = true) async throws -> SampleTables {
+    let tables = try await SampleTables(takesReads: takesReads)
+    for column in tables.history.dataColumns {
+      try tables.connection.query(
+        """
+        INSERT INTO \(Self.schema)._etl_column (table_name, column_name, path, since) \
+        VALUES ('thing_history', $1, $2, '-infinity')
+        """, [column.name, column.path])
+    }
+    _ = try Self.update(tables)
+    return tables
+  }
+
+  private static func update(_ tables: SampleTables) throws -> ReportingViews.Outcome {
+    try ReportingViews(schema: SampleTables.schema)
+      .updateChanges(of: tables.current, history: tables.history, over: tables.connection)
+  }
+
+  private static func insert(
+    _ event: SampleEvent, into tables: SampleTables, changed: [String]? = nil
+  ) throws {
+    var buffer = RowBuffer(columnCount: tables.history.dataColumns.count)
+    buffer.append(event, columns: tables.history.dataColumns)
+    try HistoryTable(tables.history).send(buffer, rows: 0..<1, over: tables.connection)
+    try tables.connection.finishCopy()
+    // It arrives when it is committed.
+    try tables.connection.query(
+      """
+      UPDATE \(tables.history.qualifiedName) SET _loaded_at = _commit_timestamp, \
+      _transaction_key = 't' || _ordinal WHERE _event_id = $1
+      """, [event.eventID])
+    if let changed {
+      try tables.connection.query(
+        "UPDATE \(tables.history.qualifiedName) SET _changed_fields = $2 WHERE _event_id = $1",
+        [event.eventID, SQLArray.literal(changed)])
+    }
+  }
+
+  private static func insert(_ read: SampleRead, into tables: SampleTables) throws {
+    var buffer = RowBuffer(columnCount: tables.history.dataColumns.count)
+    buffer.append(read, columns: tables.history.dataColumns)
+    try HistoryTable(tables.history).copyReads(buffer, rows: [0], over: tables.connection)
+    try tables.connection.query(
+      """
+      UPDATE \(tables.history.qualifiedName) SET _loaded_at = _read_at \
+      WHERE _read_at = to_timestamp($1)
+      """, ["\(read.readAt)"])
+  }
+
+  private static func rows(_ tables: SampleTables) throws -> [String] {
+    try tables.rows(
+      """
+      SELECT id, field, old_value, new_value, extract(epoch FROM changed_at)::int, changed_by, \
+      changed_by_name, change_type, transaction_key, old_is_known, new_is_known \
+      FROM \(Self.changes) ORDER BY changed_at, id, field
+      """)
+  }
+
+  @Test("A row for each changed field, with the values before and after, and one for other events")
+  func example() async throws {
+    let tables = try await Self.tables()
+    #expect(try Self.update(tables) == .unchanged)
+    let events: [SampleEvent] = [
+      SampleEvent(
+        change: .update, recordID: "2", ordinal: 0, time: 90, values: ["name": .text("?")]),
+      SampleEvent(
+        change: .create, recordID: "1", ordinal: 1, time: 100,
+        values: ["name": .text("a"), "order": .integer(1)]),
+      SampleEvent(
+        change: .update, recordID: "1", ordinal: 2, time: 200,
+        values: ["name": .text("b"), "tags": .texts(["x", "y"])]),
+      SampleEvent(
+        change: .update, recordID: "1", ordinal: 3, time: 300,
+        values: ["name": .null, "order": .integer(2)]),
+      SampleEvent(change: .gapUpdate, recordID: "1", ordinal: 4, time: 400),
+      SampleEvent(
+        change: .update, recordID: "1", ordinal: 5, time: 500, values: ["name": .text("c")]),
+      SampleEvent(change: .delete, recordID: "1", ordinal: 6, time: 600),
+    ]
+    for event in events { try Self.insert(event, into: tables) }
+    #expect(
+      try Self.rows(tables) == [
+        "2|name|-|?|90|user-0|-|UPDATE|t0|f|t",
+        "1|-|-|-|100|user-1|-|CREATE|t1|-|-",
+        "1|name|a|b|200|user-2|-|UPDATE|t2|t|t",
+        "1|tags|-|x;y|200|user-2|-|UPDATE|t2|t|t",
+        "1|name|b|-|300|user-0|-|UPDATE|t3|t|t",
+        "1|order|1|2|300|user-0|-|UPDATE|t3|t|t",
+        "1|-|-|-|400|user-1|-|GAP_UPDATE|t4|-|-",
+        "1|name|-|c|500|user-2|-|UPDATE|t5|f|t",
+        "1|-|-|-|600|user-0|-|DELETE|t6|-|-",
+      ])
+  }
+
+  @Test(
+    "A long text that came as a diff is not known, neither as the new value nor as the next old one"
+  )
+  func diffs() async throws {
+    let tables = try await Self.tables()
+    for (ordinal, value) in [
+      SampleEvent.Value.text("a"), .diff("@@"), .text("b"), .text("c"),
+    ].enumerated() {
+      try Self.insert(
+        SampleEvent(
+          change: .update, recordID: "1", ordinal: Int64(ordinal), time: Int64(ordinal) * 100,
+          values: ["description": value]), into: tables)
+    }
+    #expect(
+      try tables.rows("SELECT old_value, new_value FROM \(Self.changes) ORDER BY changed_at") == [
+        "-|a", "a|-", "-|b", "b|c",
+      ])
+  }
+
+  @Test(
+    "A column that has another name now is found by the earlier one, and one of another type too")
+  func renamedColumns() async throws {
+    var tables = try await Self.tables()
+    func change(_ ordinal: Int64, _ values: [String: SampleEvent.Value], changed: [String]) throws {
+      try Self.insert(
+        SampleEvent(
+          change: .update, recordID: "1", ordinal: ordinal, time: ordinal * 100, values: values),
+        into: tables, changed: changed)
+    }
+    try change(1, ["name": .text("a"), "order": .integer(1)], changed: ["name", "order"])
+    try tables.connection.execute(
+      """
+      ALTER TABLE \(tables.history.qualifiedName) RENAME COLUMN name TO title; \
+      ALTER TABLE \(tables.history.qualifiedName) RENAME COLUMN "order" TO order__int4; \
+      ALTER TABLE \(tables.history.qualifiedName) ADD COLUMN "order" text; \
+      INSERT INTO \(Self.schema)._etl_journal (table_name, action, detail, schema_id) VALUES \
+      ('thing_history', 'rename_column', 'name to title', 's'), \
+      ('thing_history', 'rename_column', 'order to order__int4', 's')
+      """)
+    tables.history.dataColumns[0].name = "title"
+    tables.history.dataColumns[1].name = "order__int4"
+    tables.history.dataColumns.append(TableColumn(name: "order", type: .text, path: "Order"))
+    tables.current.dataColumns = tables.history.dataColumns
+    #expect(try Self.update(tables) == .unchanged)
+    try change(2, ["title": .text("b"), "order": .text("two")], changed: ["title", "order"])
+    #expect(
+      try tables.rows(
+        "SELECT field, old_value, new_value, old_is_known FROM \(Self.changes) ORDER BY changed_at, 1"
+      )
+        == ["order|-|1|f", "title|-|a|f", "order|1|two|t", "title|a|b|t"])
+  }
+
+  @Test("Names of users appear once there is a table with them")
+  func userNames() async throws {
+    let tables = try await Self.tables()
+    try Self.insert(
+      SampleEvent(change: .create, recordID: "1", ordinal: 1, time: 100), into: tables)
+    try tables.connection.execute(
+      """
+      CREATE TABLE \(Self.schema)."user" (id text PRIMARY KEY, first text, last text); \
+      INSERT INTO \(Self.schema)."user" VALUES ('user-1', 'Ada', 'Lovelace'); \
+      INSERT INTO \(Self.schema)._etl_table VALUES ('user', 'User', 'current'); \
+      INSERT INTO \(Self.schema)._etl_column (table_name, column_name, ordinal, path) VALUES \
+      ('user', 'last', 1, 'Name.LastName'), ('user', 'first', 2, 'Name.FirstName')
+      """)
+    #expect(try Self.update(tables) == .unchanged)
+    #expect(try tables.rows("SELECT changed_by_name FROM \(Self.changes)") == ["Ada Lovelace"])
+  }
+
+  @Test("A view of that name that somebody else made is kept")
+  func foreignView() async throws {
+    let tables = try await SampleTables(takesReads: true)
+    try tables.connection.execute("CREATE VIEW \(Self.changes) AS SELECT 1 AS mine")
+    #expect(try Self.update(tables) == .kept)
+    #expect(try tables.rows("SELECT mine FROM \(Self.changes)") == ["1"])
+  }
+
+  @Test("The value before the first event comes from a read, unless that may contain the event")
+  func reads() async throws {
+    let tables = try await Self.tables()
+    for (record, stamp) in [("1", 50 as Int64), ("2", 98)] {
+      try Self.insert(
+        SampleRead(
+          recordID: record, ordinal: 0, stamp: stamp, readAt: 99,
+          values: ["name": .text("a"), "order": .integer(1), "description": .null]),
+        into: tables)
+      try Self.insert(
+        SampleEvent(
+          change: .update, recordID: record, ordinal: 1, time: 100,
+          values: ["name": .text("b"), "description": .text("d"), "tags": .null]), into: tables)
+    }
+    #expect(
+      try tables.rows(
+        "SELECT id, field, old_value, old_is_known FROM \(Self.changes) ORDER BY id, field") == [
+          "1|description|-|t", "1|name|a|t", "1|tags|-|f",
+          "2|description|-|f", "2|name|-|f", "2|tags|-|f",
+        ])
+  }
+
+  /// A record of an org, with what of it reaches the history.
+  private struct Org {
+    var random: SplitMix
+    var now: Int64 = 1_000
+    /// The real values, and when they were last changed.
+    var values: [String: SampleEvent.Value] = ["name": .text("0"), "order": .integer(0)]
+    var stamp: Int64 = 0
+    var ordinal: Int64 = 0
+    var number: Int32 = 0
+    /// By ordinal and field, the values before.
+    var before: [String: String] = [:]
+
+    static func text(_ value: SampleEvent.Value?) -> String {
+      switch value {
+      case .text(let text): text
+      case .integer(let integer): "\(integer)"
+      default: "-"
+      }
+    }
+
+    mutating func change() -> [String: SampleEvent.Value] {
+      self.number += 1
+      var changed: [String: SampleEvent.Value] = [:]
+      let isCleared = Int.random(in: 0..<5, using: &self.random) == 0
+      if Bool.random(using: &self.random) {
+        changed["name"] = isCleared ? .null : .text("n\(self.number)")
+      }
+      if changed.isEmpty || Bool.random(using: &self.random) {
+        changed["order"] = isCleared ? .null : .integer(self.number)
+      }
+      self.stamp = self.now
+      self.ordinal += 1
+      for (field, value) in changed {
+        self.before["\(self.ordinal)|\(field)"] = Self.text(self.values[field])
+        self.values[field] = value
+      }
+      return changed
+    }
+  }
+
+  @Test("A value before is never wrong, whatever is lost or read in between", arguments: 1...30)
+  func neverWrong(seed: UInt64) async throws {
+    let tables = try await Self.tables()
+    var org = Org(random: SplitMix(seed: seed))
+    for _ in 0..<40 {
+      org.now += Int64(Int.random(in: 1...120, using: &org.random))
+      switch Int.random(in: 0..<10, using: &org.random) {
+      case 0:
+        // Salesforce does not say what has changed.
+        _ = org.change()
+        try Self.insert(
+          SampleEvent(change: .gapUpdate, recordID: "1", ordinal: org.ordinal, time: org.now),
+          into: tables)
+      case 1:
+        // A dead letter, of this record or of any.
+        _ = org.change()
+        try tables.connection.query(
+          """
+          INSERT INTO \(Self.schema)._etl_resync (entity, kind, record_id, event_id, epoch, ordinal, \
+          commit_timestamp, noted_at) VALUES ('Thing', $1, $2, $3, 1, $4, to_timestamp($5), \
+          to_timestamp($5))
+          """,
+          [
+            org.ordinal % 2 == 0 ? "dead_letter" : "overflow",
+            org.ordinal % 2 == 0 ? "1" : "000000000000000AAA",
+            "lost-\(org.ordinal)", "\(org.ordinal)", "\(org.now)",
+          ])
+      case 2, 3:
+        var read = SampleRead(
+          recordID: "1", ordinal: org.ordinal + 1, stamp: org.stamp,
+          readAt: org.now + Int64(Int.random(in: 0...200, using: &org.random)))
+        org.now = read.readAt
+        for column in SampleTables.columns {
+          read.values[column.name] = org.values[column.name] ?? .null
+        }
+        try Self.insert(read, into: tables)
+      default:
+        let changed = org.change()
+        try Self.insert(
+          SampleEvent(
+            change: .update, recordID: "1", ordinal: org.ordinal, time: org.now, values: changed),
+          into: tables)
+      }
+    }
+    let rows = try tables.rows(
+      """
+      SELECT substr(transaction_key, 2) || '|' || field, old_value, old_is_known FROM \(Self.changes) \
+      WHERE field IS NOT NULL
+      """)
+    var known = 0
+    for row in rows {
+      let parts = row.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
+      guard parts[3] == "t" else { continue }
+      known += 1
+      #expect(parts[2] == org.before["\(parts[0])|\(parts[1])"], "\(row)")
+    }
+    #expect(known * 3 > rows.count)
+  }
+}
