@@ -261,6 +261,24 @@ struct DuckDBViewsTests {
     #expect(current.rows == [])
   }
 
+  @Test(
+    "The view of changes needs no more than the view of current records",
+    arguments: [nil, "_commit_user", "_transaction_key", "_schema_id"])
+  func changes(removed: String?) throws {
+    let taken = ["value", "field", "line", "time", "Na\"me", "it's"]
+    var layout = self.changes(without: removed)
+    layout = self.layout(
+      layout.columns + taken.enumerated().map { Column($1, 200 + $0, .string) }, entity: "Lead")
+    _ = try self.views(of: layout, self.changes(entity: "User"))
+    let changes = try ViewFiles.query("Lead_changes", of: self.directory.path)
+    #expect(
+      changes.names == [
+        "id", "field", "old_value", "new_value", "changed_at", "changed_by", "changed_by_name",
+        "change_type", "transaction_key", "old_is_known", "new_is_known",
+      ])
+    #expect(changes.rows == [])
+  }
+
   @Test("A removed metadata column that current records need is named instead of their view")
   func noCurrentView() throws {
     let text = try self.views(of: self.changes(without: "_change_type"))

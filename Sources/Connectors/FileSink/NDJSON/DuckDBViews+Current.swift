@@ -18,7 +18,7 @@ extension DuckDBViews {
   }
 
   /// Whether the view takes a column from the record; those of every line begin with `_`.
-  private static func isOfRecord(_ column: String) -> Bool {
+  static func isOfRecord(_ column: String) -> Bool {
     column.utf8.first != UInt8(ascii: "_")
   }
 

@@ -34,6 +34,12 @@ struct DuckDBViews {
         text += Self.leftOut(entity.columns.entity)
       }
     }
+    let users = viewed.first {
+      $0.entity == "User" && Self.hasCurrentView($0) && isFree(Self.currentName(of: $0.entity))
+    }
+    for columns in viewed where isFree(Self.changesName(of: columns.entity)) {
+      text += Self.changesView(of: columns, users: users)
+    }
     guard isFree(Self.freshnessName) else { return text }
     return text
       + self.freshnessView(of: viewed) {
@@ -51,6 +57,7 @@ struct DuckDBViews {
     -- values. _changed_at is the time of its last change, _read_at that of its last read.
     -- _partial: it was never read completely, so columns without a change are null. _stale: a gap
     -- event reported a change without its values.
+    -- "Opportunity_changes" has a row for each changed field, with its value before and after.
     -- _freshness has a row for each object: up to when its files are complete, and its state:
     -- copying, stale, late or fresh.
     --
@@ -96,29 +103,12 @@ struct DuckDBViews {
   }
 
   private func view(of columns: EntityColumns, in entity: Entity) -> String {
-    var types: [(name: String, type: String)] = []
-    var decoded: [String] = []
-    var skipped: [String] = []
-    var seen: [[UInt8]: Int] = [:]
-    for entry in columns.entries {
-      let type = Self.type(entry.type)
-      if let index = seen[Self.key(entry.name)] {
-        if types[index].name == entry.name {
-          types[index].type = Self.common(types[index].type, type)
-        } else {
-          skipped.append(entry.name)
-        }
-        continue
-      }
-      seen[Self.key(entry.name)] = types.count
-      types.append((entry.name, type))
-    }
-    for entry in columns.entries
-    where entry.type == "bytes"
-      && columns.entries.allSatisfy({ $0.name != entry.name || $0.type == "bytes" })
-    {
-      decoded.append(Self.identifier(entry.name))
-    }
+    var (types, skipped) = Self.types(of: columns)
+    var seen = Set(types.map { Self.key($0.name) })
+    let decoded = columns.entries.filter { entry in
+      entry.type == "bytes"
+        && columns.entries.allSatisfy { $0.name != entry.name || $0.type == "bytes" }
+    }.map { Self.identifier($0.name) }
     // A stage may have given one of these names to a column.
     let own = Set(columns.entries.filter { !$0.isOfReads }.map { Self.key($0.name) })
     let hasPlace = Self.placeNames.allSatisfy { !own.contains(Self.key($0)) }
@@ -126,8 +116,7 @@ struct DuckDBViews {
     if hasPlace {
       // Present in every view, so that queries are the same with and without such lines.
       for column in hasReads ? ReadColumn.all : ReadColumn.place
-      where seen[Self.key(column.name)] == nil {
-        seen[Self.key(column.name)] = types.count
+      where seen.insert(Self.key(column.name)).inserted {
         types.append((column.name, Self.type(column.type)))
       }
     }
@@ -173,6 +162,30 @@ struct DuckDBViews {
       }
     }
     return text
+  }
+
+  /// The columns of a view with their types, and those left out because names of DuckDB do not differ
+  /// in case.
+  static func types(
+    of columns: EntityColumns
+  ) -> (types: [(name: String, type: String)], leftOut: [String]) {
+    var types: [(name: String, type: String)] = []
+    var leftOut: [String] = []
+    var seen: [[UInt8]: Int] = [:]
+    for entry in columns.entries {
+      let type = Self.type(entry.type)
+      if let index = seen[Self.key(entry.name)] {
+        if types[index].name == entry.name {
+          types[index].type = Self.common(types[index].type, type)
+        } else {
+          leftOut.append(entry.name)
+        }
+        continue
+      }
+      seen[Self.key(entry.name)] = types.count
+      types.append((entry.name, type))
+    }
+    return (types, leftOut)
   }
 
   /// The date of the directory, for when `hive_partitioning` cannot be used to get it.
