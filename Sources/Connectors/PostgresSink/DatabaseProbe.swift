@@ -131,7 +131,7 @@ package struct DatabaseProbe {
       // Its columns tell a table of the sink, whatever may be read of the list of tables.
       tables.formUnion(
         relations[row, 0].map { name in
-          [name, ReportingViews.liveName(name), ReportingViews.changesName(name)]
+          [name] + ReportingViews.names(name)
         } ?? [])
     }
     for row in 0..<relations.rowCount {

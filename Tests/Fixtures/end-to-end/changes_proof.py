@@ -1,15 +1,18 @@
-"""Compares the views of changes with what the org did: field, values before and after, user, time.
+"""Compares the views of changes with what the org did, and records as they were with what it held.
 
     changes_proof.py --programs DIR --work DIR [--events N] [--phases N] [--existing N] [--seed S] [--gaps SHARE]
         [--measure]
 
-The views are `opportunity_changes` in PostgreSQL and `"Opportunity_changes"` in DuckDB, of one pipeline. Where both
+The views of changes are `opportunity_changes` in PostgreSQL and `"Opportunity_changes"` in DuckDB, of one pipeline. Where both
 know a value, both have the same text.
 
 The org has records from before the first event, which the first run reads. In each phase it publishes so many
 events; then a run loads them, and another reads again what gap events hide. The truth is the simulator's: its state before each phase, and the
 events since. Every row of a view has to be a change of the truth, and every change a row. A value before that
 the view calls known has to be the truth's; it may be unknown where the org did not say, and for few others.
+
+After the last phase, `opportunity_at` of the end of each phase is compared with the state of the org then: every
+record that is not marked as stale, every field.
 
 --measure: CPU time of the server and wall time of the newest 100 rows, and of one record's.
 
@@ -38,6 +41,8 @@ UNKNOWN = object()
 EPOCH = datetime.datetime(1970, 1, 1)
 # Of the values before that the truth has, so many may be unknown to a view. Files have no repairs.
 UNKNOWN_SHARE, UNKNOWN_IN_FILES = 0.04, 0.2
+# Of the records as they were, at least so many are not marked as stale.
+CERTAIN_SHARE = 0.9
 COLUMNS = """id, field, old_value, new_value, round(extract(epoch FROM changed_at) * 1000), changed_by, change_type,
     transaction_key, old_is_known, new_is_known"""
 
@@ -91,6 +96,13 @@ class Truth:
         for name, record in compare_state.read_state(path, ["Opportunity"], "lower")["Opportunity"].items():
             self.states[name] = {
                 field: self.value(field, record["cells"].get(field)) for field in self.kinds}
+
+    def alive(self, path):
+        """The records that the org holds and that are not deleted."""
+        return {
+            name: {field: self.value(field, record["cells"].get(field)) for field in self.kinds}
+            for name, record in compare_state.read_state(path, ["Opportunity"], "lower")["Opportunity"].items()
+            if not record["is_deleted"]}
 
     def take(self, event):
         header = event["header"]
@@ -173,12 +185,17 @@ def main():
         harness.write_json(path, document)
         command = [arguments.programs + "/pubsub-etl", "run", path]
         command += ["--set", "run.quiet=2s"]
-        state, taken, truth = arguments.work + "/state.ndjson", 0, None
+        taken, truth = 0, None
         subprocess.run(command, env=environment, check=True)
-        for _ in range(arguments.phases):
+        moments = []
+        for phase in range(arguments.phases):
             # Reads of the last phase are older than the changes of this one.
             simulator.advance("60s")
+            state = "%s/state-%d.ndjson" % (arguments.work, phase)
             simulator.write_state(state)
+            if phase:
+                newest = max(event["header"]["commitTimestamp"] for event in events)
+                moments.append((newest + 30_000, state))
             simulator.publish(arguments.events, TOPIC)
             subprocess.run(command, env=environment, check=True)
             if truth is None:
@@ -201,10 +218,13 @@ def main():
         others = file_rows(arguments.work + "/pipelines/out")
         file_counts, file_differences, file_unknown = compare(truth, others)
         texts = different_texts(rows, others)
+        past = collections.Counter()
+        for moment, state in moments:
+            differences += past_differences(url, truth, moment, truth.alive(state), past)
         figures = measure(cluster, url, arguments) if arguments.measure else {}
     print(json.dumps({
         **counts, "differences": len(differences), "files": {**file_counts, "differences": len(file_differences)},
-        "different texts": len(texts), **figures}))
+        "different texts": len(texts), "moments": len(moments), **past, **figures}))
     for name, found, missing in (("table", differences, unknown), ("files", file_differences, file_unknown)):
         for difference in found[:10]:
             print("different:", name, *difference, file=sys.stderr)
@@ -214,9 +234,36 @@ def main():
         print("texts:", *difference, file=sys.stderr)
     if differences or file_differences or texts:
         sys.exit(1)
+    if past["certain"] < CERTAIN_SHARE * past["records"]:
+        sys.exit("too many records as they were are marked")
     if (len(unknown) > UNKNOWN_SHARE * counts["fields"]
             or len(file_unknown) > UNKNOWN_IN_FILES * file_counts["fields"]):
         sys.exit("too many values before are unknown")
+
+
+def past_differences(url, truth, moment, expected, counts):
+    """Records at a moment that differ from those that the org held."""
+    fields = sorted(truth.kinds)
+    query = "SELECT id, _stale, %s FROM salesforce.opportunity_at(to_timestamp(%d / 1000.0))" % (
+        ", ".join(compare_state.expression(field, truth.kinds[field]) for field in fields), moment)
+    differences, found = [], set()
+    for line in postgres.copied(url, "(%s)" % query):
+        record, stale, *cells = line.split("\t")
+        found.add(record)
+        counts["records"] += 1
+        if stale == "t":
+            continue
+        counts["certain"] += 1
+        values = {
+            field: compare_state.found_value(cell, truth.kinds[field]) for field, cell in zip(fields, cells)}
+        if record not in expected:
+            differences.append(((record, "at", moment), "deleted", "found"))
+        elif values != expected[record]:
+            differences.append(((record, "at", moment), *zip(*(
+                ((field, expected[record][field]), (field, values[field]))
+                for field in fields if values[field] != expected[record][field]))))
+    differences += [((record, "at", moment), "found", "missing") for record in expected.keys() - found]
+    return differences
 
 
 def file_rows(directory):

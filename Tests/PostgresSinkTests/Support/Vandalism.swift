@@ -111,12 +111,12 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
     Self(
       name: "own column of another type",
       sql: """
-        DROP VIEW salesforce.opportunity_changes; \
+        DROP VIEW salesforce.opportunity_changes, salesforce.opportunity_versions; \
         ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE numeric
         """,
       outcome: .refused(.configuration, "column _ordinal was changed to numeric"),
       remedy: """
-        DROP VIEW IF EXISTS salesforce.opportunity_changes; \
+        DROP VIEW IF EXISTS salesforce.opportunity_changes, salesforce.opportunity_versions; \
         ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE bigint
         """),
     Self(

@@ -54,7 +54,10 @@ struct TableRetypeTests {
     try run.commit()
     // No type can be changed below a view.
     try run.eye.execute(
-      "DROP VIEW salesforce.opportunity_live, salesforce.opportunity_changes; \(retype.sql)")
+      """
+      DROP VIEW salesforce.opportunity_live, salesforce.opportunity_changes, \
+      salesforce.opportunity_versions; \(retype.sql)
+      """)
     try run.write(names, layout: layout, amounts)
     let error = postgresError { try run.commit() }
     guard let message = retype.message else {

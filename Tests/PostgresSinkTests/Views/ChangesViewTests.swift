@@ -8,16 +8,9 @@ import Testing
   private static let schema = SQLIdentifier.quoted(SampleTables.schema)
   private static let changes = "\(schema).thing_changes"
 
-  /// The tables with their view, and every column noted as complete since the beginning of time.
-  private static func tables(takesReads: Bool = true) async throws -> SampleTables {
-    let tables = try await SampleTables(takesReads: takesReads)
-    for column in tables.history.dataColumns {
-      try tables.connection.query(
-        """
-        INSERT INTO \(Self.schema)._etl_column (table_name, column_name, path, since) \
-        VALUES ('thing_history', $1, $2, '-infinity')
-        """, [column.name, column.path])
-    }
+  /// The tables with their view.
+  private static func tables() async throws -> SampleTables {
+    let tables = try await SampleTables.complete()
     _ = try Self.update(tables)
     return tables
   }
@@ -25,37 +18,6 @@ import Testing
   private static func update(_ tables: SampleTables) throws -> ReportingViews.Outcome {
     try ReportingViews(schema: SampleTables.schema)
       .updateChanges(of: tables.current, history: tables.history, over: tables.connection)
-  }
-
-  private static func insert(
-    _ event: SampleEvent, into tables: SampleTables, changed: [String]? = nil
-  ) throws {
-    var buffer = RowBuffer(columnCount: tables.history.dataColumns.count)
-    buffer.append(event, columns: tables.history.dataColumns)
-    try HistoryTable(tables.history).send(buffer, rows: 0..<1, over: tables.connection)
-    try tables.connection.finishCopy()
-    // It arrives when it is committed.
-    try tables.connection.query(
-      """
-      UPDATE \(tables.history.qualifiedName) SET _loaded_at = _commit_timestamp, \
-      _transaction_key = 't' || _ordinal WHERE _event_id = $1
-      """, [event.eventID])
-    if let changed {
-      try tables.connection.query(
-        "UPDATE \(tables.history.qualifiedName) SET _changed_fields = $2 WHERE _event_id = $1",
-        [event.eventID, SQLArray.literal(changed)])
-    }
-  }
-
-  private static func insert(_ read: SampleRead, into tables: SampleTables) throws {
-    var buffer = RowBuffer(columnCount: tables.history.dataColumns.count)
-    buffer.append(read, columns: tables.history.dataColumns)
-    try HistoryTable(tables.history).copyReads(buffer, rows: [0], over: tables.connection)
-    try tables.connection.query(
-      """
-      UPDATE \(tables.history.qualifiedName) SET _loaded_at = _read_at \
-      WHERE _read_at = to_timestamp($1)
-      """, ["\(read.readAt)"])
   }
 
   private static func rows(_ tables: SampleTables) throws -> [String] {
@@ -88,7 +50,7 @@ import Testing
         change: .update, recordID: "1", ordinal: 5, time: 500, values: ["name": .text("c")]),
       SampleEvent(change: .delete, recordID: "1", ordinal: 6, time: 600),
     ]
-    for event in events { try Self.insert(event, into: tables) }
+    for event in events { try tables.insert(event) }
     #expect(
       try Self.rows(tables) == [
         "2|name|-|?|90|user-0|-|UPDATE|t0|f|t",
@@ -111,10 +73,10 @@ import Testing
     for (ordinal, value) in [
       SampleEvent.Value.text("a"), .diff("@@"), .text("b"), .text("c"),
     ].enumerated() {
-      try Self.insert(
+      try tables.insert(
         SampleEvent(
           change: .update, recordID: "1", ordinal: Int64(ordinal), time: Int64(ordinal) * 100,
-          values: ["description": value]), into: tables)
+          values: ["description": value]))
     }
     #expect(
       try tables.rows("SELECT old_value, new_value FROM \(Self.changes) ORDER BY changed_at") == [
@@ -127,10 +89,10 @@ import Testing
   func renamedColumns() async throws {
     var tables = try await Self.tables()
     func change(_ ordinal: Int64, _ values: [String: SampleEvent.Value], changed: [String]) throws {
-      try Self.insert(
+      try tables.insert(
         SampleEvent(
           change: .update, recordID: "1", ordinal: ordinal, time: ordinal * 100, values: values),
-        into: tables, changed: changed)
+        changed: changed)
     }
     try change(1, ["name": .text("a"), "order": .integer(1)], changed: ["name", "order"])
     try tables.connection.execute(
@@ -158,8 +120,8 @@ import Testing
   @Test("Names of users appear once there is a table with them")
   func userNames() async throws {
     let tables = try await Self.tables()
-    try Self.insert(
-      SampleEvent(change: .create, recordID: "1", ordinal: 1, time: 100), into: tables)
+    try tables.insert(
+      SampleEvent(change: .create, recordID: "1", ordinal: 1, time: 100))
     try tables.connection.execute(
       """
       CREATE TABLE \(Self.schema)."user" (id text PRIMARY KEY, first text, last text); \
@@ -175,24 +137,29 @@ import Testing
   @Test("A view of that name that somebody else made is kept")
   func foreignView() async throws {
     let tables = try await SampleTables(takesReads: true)
-    try tables.connection.execute("CREATE VIEW \(Self.changes) AS SELECT 1 AS mine")
-    #expect(try Self.update(tables) == .kept)
-    #expect(try tables.rows("SELECT mine FROM \(Self.changes)") == ["1"])
+    // With the first column of the sink's own view.
+    try tables.connection.execute("CREATE VIEW \(Self.changes) AS SELECT 'mine'::text AS id")
+    #expect(try Self.update(tables) == .foreign)
+    #expect(try tables.rows("SELECT id FROM \(Self.changes)") == ["mine"])
+    try tables.connection.execute("DROP VIEW \(Self.changes)")
+    #expect(try Self.update(tables) == .created)
+    try tables.connection.execute(
+      "DROP VIEW \(Self.changes); CREATE VIEW \(Self.changes) AS SELECT 1 AS mine")
+    #expect(try Self.update(tables) == .foreign)
   }
 
   @Test("The value before the first event comes from a read, unless that may contain the event")
   func reads() async throws {
     let tables = try await Self.tables()
     for (record, stamp) in [("1", 50 as Int64), ("2", 98)] {
-      try Self.insert(
+      try tables.insert(
         SampleRead(
           recordID: record, ordinal: 0, stamp: stamp, readAt: 99,
-          values: ["name": .text("a"), "order": .integer(1), "description": .null]),
-        into: tables)
-      try Self.insert(
+          values: ["name": .text("a"), "order": .integer(1), "description": .null]))
+      try tables.insert(
         SampleEvent(
           change: .update, recordID: record, ordinal: 1, time: 100,
-          values: ["name": .text("b"), "description": .text("d"), "tags": .null]), into: tables)
+          values: ["name": .text("b"), "description": .text("d"), "tags": .null]))
     }
     #expect(
       try tables.rows(
@@ -202,90 +169,11 @@ import Testing
         ])
   }
 
-  /// A record of an org, with what of it reaches the history.
-  private struct Org {
-    var random: SplitMix
-    var now: Int64 = 1_000
-    /// The real values, and when they were last changed.
-    var values: [String: SampleEvent.Value] = ["name": .text("0"), "order": .integer(0)]
-    var stamp: Int64 = 0
-    var ordinal: Int64 = 0
-    var number: Int32 = 0
-    /// By ordinal and field, the values before.
-    var before: [String: String] = [:]
-
-    static func text(_ value: SampleEvent.Value?) -> String {
-      switch value {
-      case .text(let text): text
-      case .integer(let integer): "\(integer)"
-      default: "-"
-      }
-    }
-
-    mutating func change() -> [String: SampleEvent.Value] {
-      self.number += 1
-      var changed: [String: SampleEvent.Value] = [:]
-      let isCleared = Int.random(in: 0..<5, using: &self.random) == 0
-      if Bool.random(using: &self.random) {
-        changed["name"] = isCleared ? .null : .text("n\(self.number)")
-      }
-      if changed.isEmpty || Bool.random(using: &self.random) {
-        changed["order"] = isCleared ? .null : .integer(self.number)
-      }
-      self.stamp = self.now
-      self.ordinal += 1
-      for (field, value) in changed {
-        self.before["\(self.ordinal)|\(field)"] = Self.text(self.values[field])
-        self.values[field] = value
-      }
-      return changed
-    }
-  }
-
   @Test("A value before is never wrong, whatever is lost or read in between", arguments: 1...30)
   func neverWrong(seed: UInt64) async throws {
     let tables = try await Self.tables()
-    var org = Org(random: SplitMix(seed: seed))
-    for _ in 0..<40 {
-      org.now += Int64(Int.random(in: 1...120, using: &org.random))
-      switch Int.random(in: 0..<10, using: &org.random) {
-      case 0:
-        // Salesforce does not say what has changed.
-        _ = org.change()
-        try Self.insert(
-          SampleEvent(change: .gapUpdate, recordID: "1", ordinal: org.ordinal, time: org.now),
-          into: tables)
-      case 1:
-        // A dead letter, of this record or of any.
-        _ = org.change()
-        try tables.connection.query(
-          """
-          INSERT INTO \(Self.schema)._etl_resync (entity, kind, record_id, event_id, epoch, ordinal, \
-          commit_timestamp, noted_at) VALUES ('Thing', $1, $2, $3, 1, $4, to_timestamp($5), \
-          to_timestamp($5))
-          """,
-          [
-            org.ordinal % 2 == 0 ? "dead_letter" : "overflow",
-            org.ordinal % 2 == 0 ? "1" : "000000000000000AAA",
-            "lost-\(org.ordinal)", "\(org.ordinal)", "\(org.now)",
-          ])
-      case 2, 3:
-        var read = SampleRead(
-          recordID: "1", ordinal: org.ordinal + 1, stamp: org.stamp,
-          readAt: org.now + Int64(Int.random(in: 0...200, using: &org.random)))
-        org.now = read.readAt
-        for column in SampleTables.columns {
-          read.values[column.name] = org.values[column.name] ?? .null
-        }
-        try Self.insert(read, into: tables)
-      default:
-        let changed = org.change()
-        try Self.insert(
-          SampleEvent(
-            change: .update, recordID: "1", ordinal: org.ordinal, time: org.now, values: changed),
-          into: tables)
-      }
-    }
+    var org = SampleOrg(seed: seed, records: 1)
+    for _ in 0..<40 { try org.step(into: tables, withDeletions: false) }
     let rows = try tables.rows(
       """
       SELECT substr(transaction_key, 2) || '|' || field, old_value, old_is_known FROM \(Self.changes) \

@@ -48,6 +48,12 @@ extension PostgresSink {
     SQLState.lockNotAvailable, SQLState.insufficientPrivilege, SQLState.wrongObjectType,
   ]
 
+  /// Errors of a definition that this server does not take, and of triggers that forbid it.
+  private static let refusesDefinition: Set<String> = [
+    "42601", "42701", "42702", "42703", "42723", "42725", "42804", "42883", "42P13", "42P16",
+    "42P17", "42P18", "42611", "54001", "54011", "54023", "0A000", "P0001", "25006",
+  ]
+
   /// Updates the views of a table, or only those of all tables, each in its own transaction.
   ///
   /// - Returns: what was done to the live view; nil if it could not be updated.
@@ -70,6 +76,7 @@ extension PostgresSink {
         for conflict in conflicts { self.warn(conflict.message) }
       }
       try self.updateChanges(tables)
+      try self.updateStates(tables)
     }
     try self.updateView(ReportingViews.freshnessName, due: tables) { () throws(PostgresError) in
       try self.views.updateFreshness(over: self.connection)
@@ -84,15 +91,33 @@ extension PostgresSink {
   private func updateChanges(_ tables: ReportedTables) throws {
     guard let history = tables.history else { return }
     let name = ReportingViews.changesName(tables.current.name)
-    let outcome = try self.updateView(name, due: tables) { () throws(PostgresError) in
+    let outcome = try self.updateView(name, due: tables, isEssential: false) {
+      () throws(PostgresError) in
       try self.views.updateChanges(
         of: tables.current, history: history, over: self.connection)
     }
+    if outcome == .foreign { self.warn(ofForeign: name) }
+  }
+
+  private func warn(ofForeign name: String) {
+    self.warn(
+      "postgres: view \(name) is not created, because somebody made a view or function of its name, "
+        + "which stays; rename it")
+  }
+
+  private func updateStates(_ tables: ReportedTables) throws {
+    guard let history = tables.history else { return }
+    let name = ReportingViews.versionsName(tables.current.name)
+    let outcome = try self.updateView(name, due: tables, isEssential: false) {
+      () throws(PostgresError) in
+      try self.views.updateStates(of: tables.current, history: history, over: self.connection)
+    }
+    if outcome == .foreign { self.warn(ofForeign: name) }
     guard outcome == .kept else { return }
     self.warn(
-      "postgres: the view of the changes of \(tables.current.qualifiedName) cannot be created, "
-        + "because somebody made a view \(SQLIdentifier.quoted(name)) with other columns; rename it"
-    )
+      "postgres: \(SQLIdentifier.quoted(name)), or the function that shows records as they were, "
+        + "lacks columns because other views depend on it; drop those, and create them again after "
+        + "the next run")
   }
 
   /// Shows the names of users in all views, now that there is a table with them.
@@ -103,20 +128,24 @@ extension PostgresSink {
     }
   }
 
-  /// - Parameter tables: those whose views are updated again later if this one is locked.
+  /// - Parameters:
+  ///   - tables: those whose views are updated again later if this one is locked.
+  ///   - isEssential: an error that PostgreSQL gives ends the run.
   @discardableResult
   private func updateView(
-    _ name: String, due tables: ReportedTables?,
+    _ name: String, due tables: ReportedTables?, isEssential: Bool = true,
     _ body: () throws(PostgresError) -> ReportingViews.Outcome
   ) throws -> ReportingViews.Outcome? {
+    var leavesView = Self.leavesView
+    if !isEssential { leavesView.formUnion(Self.refusesDefinition) }
     do {
-      return try self.session.retrying(butFor: Self.leavesView) { connection in
+      return try self.session.retrying(butFor: leavesView) { connection in
         try connection.transaction { () throws(PostgresError) in
           try connection.execute(self.configuration.lockLimit)
           return try body()
         }
       }
-    } catch let error as PostgresError where Self.leavesView.contains(error.sqlState ?? "") {
+    } catch let error as PostgresError where leavesView.contains(error.sqlState ?? "") {
       if self.connection.transactionStatus != .idle { try self.connection.execute("ROLLBACK") }
       guard error.sqlState == SQLState.lockNotAvailable else {
         try self.warn(ofView: name, error)

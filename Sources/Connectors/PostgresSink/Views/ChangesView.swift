@@ -82,26 +82,9 @@ struct ChangesView {
 
   // MARK: Fields
 
-  /// Names that lists have for columns, and the columns with their values now, the newest first.
-  /// When a field changes its type, a new column takes the name of the old one.
-  private var earlierNames: [(listed: String, columns: [String])] {
-    let today = Set(self.history.dataColumns.map(\.name))
-    var listed: [String] = []
-    for rename in self.renames where !listed.contains(rename.from) { listed.append(rename.from) }
-    return listed.map { name in
-      // Where the columns of that name are after all renamings.
-      var places: [String] = today.contains(name) ? [name] : []
-      for (index, rename) in self.renames.enumerated() where rename.from == name {
-        let place = self.renames[(index + 1)...].reduce(rename.to) { $1.from == $0 ? $1.to : $0 }
-        if today.contains(place), !places.contains(place) { places.append(place) }
-      }
-      return (name, places)
-    }
-  }
-
   /// SQL: the column that a name in a list means, under its present name.
   private func present(_ name: String) -> String {
-    let cases = self.earlierNames.compactMap { listed, columns in
+    let cases = self.history.listedNames(self.renames).compactMap { listed, columns in
       columns.first.flatMap { column in
         column == listed
           ? nil : "WHEN \(SQLIdentifier.literal(listed)) THEN \(SQLIdentifier.literal(column))"
@@ -115,7 +98,7 @@ struct ChangesView {
   ///
   /// - Parameter image: the row as `jsonb`.
   private func value(in image: String) -> String {
-    let split = self.earlierNames.filter { $0.columns.count > 1 }
+    let split = self.history.listedNames(self.renames).filter { $0.columns.count > 1 }
     guard !split.isEmpty else { return "\(image) ->> f.field" }
     let cases = split.map { name, columns in
       let values = columns.map { "\(image) ->> \(SQLIdentifier.literal($0))" }
@@ -128,7 +111,7 @@ struct ChangesView {
   /// SQL: whether a list has the field `f.field`, by any name that its column had.
   private func contains(_ list: String) -> String {
     var former: [String: [String]] = [:]
-    for (listed, columns) in self.earlierNames {
+    for (listed, columns) in self.history.listedNames(self.renames) {
       guard let column = columns.first, column != listed else { continue }
       former[column, default: []].append(listed)
     }
@@ -299,14 +282,18 @@ struct ChangesView {
   private var isLost: String {
     let isContained =
       self.hasReads ? " AND NOT \(self.isRead("l.commit_timestamp", "l.noted_at"))" : ""
+    // An event that could not be decoded has no place, but came with its neighbours.
     let isBetween = """
-      l.epoch = h._epoch AND l.ordinal < h._ordinal \
-      AND ((e.last)._ordinal IS NULL OR l.ordinal > (e.last)._ordinal)\(isContained)
+      CASE WHEN l.epoch IS NOT NULL THEN l.epoch = h._epoch AND l.ordinal < h._ordinal \
+      AND ((e.last)._ordinal IS NULL OR l.ordinal > (e.last)._ordinal) \
+      ELSE l.noted_at <= h._loaded_at \
+      AND ((e.last)._ordinal IS NULL OR l.noted_at >= (e.last)._loaded_at) END\(isContained)
       """
     let entity = SQLIdentifier.literal(self.history.entity)
     let losses = """
       FROM \(ResyncTable.qualifiedName(schema: self.history.schema)) AS l \
-      WHERE l.kind IN ('overflow', 'wildcard', 'dead_letter') AND l.epoch IS NOT NULL
+      WHERE l.kind IN ('overflow', 'wildcard', 'dead_letter') \
+      AND l.event_id IS DISTINCT FROM '\(RefusedReads.eventID)'
       """
     let isOfAny = "(l.record_id IS NULL OR l.kind <> 'dead_letter')"
     return """

@@ -56,6 +56,8 @@ extension ReportingViews {
       guard let history else { continue }
       changes[Self.changesName(current.name)] = try self.changes(
         of: current, history: history, over: connection)
+      changes[Self.versionsName(current.name)] = try self.versions(
+        of: current, history: history, over: connection)
     }
     var outdated: [ForeignView] = []
     for view in views {

@@ -8,7 +8,7 @@ extension ReportingViews {
     of current: TableDefinition, history: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
     let change = try self.changes(of: current, history: history, over: connection)
-    return change.isOfAnother ? .kept : try self.update(change, over: connection)
+    return change.isOfAnother ? .foreign : try self.update(change, over: connection)
   }
 
   /// - Parameters:
@@ -20,10 +20,7 @@ extension ReportingViews {
   ) throws(PostgresError) -> ViewChange {
     let name = Self.changesName(current.name)
     var view = ChangesView(history)
-    if try self.exists("_etl_journal", over: connection) {
-      view.renames = try EarlierColumnNames(history, over: connection).renamings
-    }
-    view.renames += renames.filter { $0.table == history.name }.map { ($0.from, $0.to) }
+    view.renames = try self.renames(of: history, renames, over: connection)
     view.visibilityWait = self.visibilityWait
     view.users = users
     if users == nil { view.users = try self.users(over: connection) }
@@ -36,6 +33,16 @@ extension ReportingViews {
   /// SQL name, not quoted, of the view of changes to the records of a current table.
   package static func changesName(_ table: String) -> String {
     SQLIdentifier.shortened("\(table)_changes")
+  }
+
+  /// Renamings of a history's columns, with those of a plan, in their order.
+  func renames(
+    of history: TableDefinition, _ planned: [ColumnRename], over connection: PostgresConnection
+  ) throws(PostgresError) -> [(from: String, to: String)] {
+    let done =
+      try self.exists("_etl_journal", over: connection)
+      ? EarlierColumnNames(history, over: connection).renamings : []
+    return done + planned.filter { $0.table == history.name }.map { ($0.from, $0.to) }
   }
 
   /// The table of users, if the schema has one with names.
@@ -59,7 +66,7 @@ extension ReportingViews {
       table: table, nameColumns: rows.filter { found[$0, 0] == table }.compactMap { found[$0, 1] })
   }
 
-  private func exists(
+  func exists(
     _ table: String, over connection: PostgresConnection
   ) throws(PostgresError) -> Bool {
     try connection.query(

@@ -32,6 +32,8 @@ package struct ReportingViews {
     case remade
     /// Other views depend on it, so it is unchanged.
     case kept
+    /// Somebody else made something of that name, which stays.
+    case foreign
   }
 
   /// Updates the live view of a current table in the open transaction.
@@ -109,6 +111,11 @@ package struct ReportingViews {
     SQLIdentifier.shortened("\(table)_live")
   }
 
+  /// SQL names, not quoted, of all views of a current table.
+  package static func names(_ table: String) -> [String] {
+    [Self.liveName(table), Self.changesName(table), Self.versionsName(table)]
+  }
+
   /// Creates `_freshness` for all tables of the schema, in the open transaction: one row per table
   /// and sink that feeds it, from what the sinks store with their positions.
   package func updateFreshness(
@@ -166,8 +173,11 @@ package struct ReportingViews {
       guard let history = histories[table.entity] else { continue }
       let changes = try self.changes(
         of: table, history: history, renames: renames, users: users, over: connection)
-      guard !changes.mayBeDone, !changes.isOfAnother else { continue }
-      statements += try self.statements(changes, over: connection)
+      if !changes.mayBeDone, !changes.isOfAnother {
+        statements += try self.statements(changes, over: connection)
+      }
+      statements += try self.stateStatements(
+        of: table, history: history, renames: renames, makesReads: makesReads, over: connection)
     }
     let before = try self.currentTables(
       adding: [], hasBookkeeping: hasBookkeeping, over: connection)

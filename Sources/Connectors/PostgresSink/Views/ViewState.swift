@@ -55,6 +55,9 @@ struct ViewState {
     self.note.map { $0 == "\(Self.digest(query)) \(self.fingerprint)" }
   }
 
+  /// The view is as this program made it last.
+  var isOwn: Bool { self.note?.hasSuffix(" \(self.fingerprint)") == true }
+
   /// SQL: a number that differs for every other definition, whatever the session's settings are, and
   /// if what the view reads was renamed since.
   private static func fingerprint(_ rule: String) -> String {
@@ -78,7 +81,7 @@ struct ViewState {
     """
   }
 
-  private static func digest(_ query: String) -> Substring {
+  static func digest(_ query: String) -> Substring {
     SHA256.hash(of: Array(query.utf8)).hex.prefix(16)
   }
 
@@ -148,8 +151,8 @@ struct ViewChange {
     self.fit == .same && self.renames.isEmpty && self.state.isMade(by: self.query) != false
   }
 
-  /// Somebody else made the view, with other columns.
-  var isOfAnother: Bool { self.fit == .other && self.state.isMade(by: self.query) == nil }
+  /// There is a view of that name, and nobody noted it as it is now, so somebody else made it.
+  var isOfAnother: Bool { self.fit != .none && !self.state.isOwn }
 
   var drop: String { "DROP VIEW \(self.qualifiedName)" }
 

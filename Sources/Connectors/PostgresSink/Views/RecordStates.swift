@@ -1,0 +1,239 @@
+internal import PostgresClient
+
+/// SQL for records as they were: the function `<table>_at` and the view `<table>_versions`.
+///
+/// A record's state at a moment is its newest read with a stamp up to that moment, followed by the
+/// events up to it that the read does not contain (`ReadMerge` has the rules). A read says what the
+/// record was since its stamp, so it also fills the time after a gap event.
+struct RecordStates {
+  typealias Column = ReportingViews.Column
+
+  let current: TableDefinition
+  let history: TableDefinition
+  /// See `ChangesView.earlierNames`: by column, the names that lists have for it.
+  var listedNames: [String: [String]] = [:]
+  /// Milliseconds; see `ReadMerge`.
+  var visibilityWait = ReadMerge.visibilityWait
+  /// The bookkeeping has the parts of topics that were lost.
+  var notesRanges = false
+
+  /// Nil if there are no columns, or if an update has only parts of a column's value, as without the
+  /// stage `flatten`.
+  init?(current: TableDefinition, history: TableDefinition) {
+    guard !history.dataColumns.isEmpty, !history.dataColumns.contains(where: \.isCompound) else {
+      return nil
+    }
+    self.current = current
+    self.history = history
+  }
+
+  private var columns: [TableColumn] { self.history.dataColumns }
+  private var hasReads: Bool { self.history.hasReadColumns && self.current.hasReadColumns }
+
+  /// SQL names, not quoted, and types of the function's columns.
+  var stateColumns: [Column] { self.dataColumns + [Self.validFrom, Self.stale] }
+
+  /// The same of the view's columns.
+  var versionColumns: [Column] {
+    self.dataColumns + [
+      Self.validFrom, Column(name: "_valid_to", type: "timestamp with time zone"),
+      Column(name: "_is_current", type: "boolean"), Self.stale,
+    ]
+  }
+
+  private static let validFrom = Column(name: "_valid_from", type: "timestamp with time zone")
+  private static let stale = Column(name: "_stale", type: "boolean")
+
+  private var dataColumns: [Column] {
+    [Column(name: "id", type: "text")]
+      + self.columns.map { Column(name: $0.name, type: $0.type.sqlName) }
+  }
+
+  // MARK: The function
+
+  /// The body of `<table>_at`; `$1` is the moment. Records that nothing has changed since are in the
+  /// current table.
+  var functionBody: String {
+    let table = self.current.qualifiedName
+    let stamp =
+      self.hasReads ? "greatest(c._commit_timestamp, c._system_modstamp)" : "c._commit_timestamp"
+    let isUnchanged = "c._deleted_at IS NULL AND NOT c._partial AND \(stamp) <= $1"
+    let tombstones = Bookkeeping(schema: self.history.schema).qualified("_etl_tombstone")
+    let read = self.hasReads ? "c._read_at" : "NULL"
+    let loss = self.loss(of: "c.id", read: read, image: nil, "$1")
+    return """
+      SELECT c.id, \(self.values("c")), \(stamp), \
+      c._stale OR c._stale_fields IS NOT NULL OR \(loss) FROM \(table) AS c WHERE \(isUnchanged) \
+      UNION ALL SELECT n.id, \(self.values("s")), s._etl_since, s._etl_stale FROM (\
+      SELECT h._record_id AS id FROM \(self.history.qualifiedName) AS h \
+      WHERE h._commit_timestamp > $1 AND h._kind IN ('change', 'gap') AND h._record_id IS NOT NULL \
+      UNION SELECT c.id FROM \(table) AS c \
+      WHERE c._partial\(self.hasReads ? " OR c._system_modstamp > $1" : "") \
+      UNION SELECT t.id FROM \(tombstones) AS t \
+      WHERE t.entity = \(SQLIdentifier.literal(self.history.entity))) AS n \
+      CROSS JOIN LATERAL (\(self.state(of: "n.id", at: "$1"))) AS s \
+      WHERE s._etl_alive AND NOT EXISTS (SELECT FROM \(table) AS c WHERE c.id = n.id AND \(isUnchanged))
+      """
+  }
+
+  private func values(_ alias: String) -> String {
+    self.columns.map { "\(alias).\($0.quotedName)::\($0.type.sqlName)" }.joined(separator: ", ")
+  }
+
+  /// The body of `<table>_at` for one record; `$1` is the moment, `$2` the ID.
+  var recordBody: String {
+    """
+    SELECT $2, \(self.values("s")), s._etl_since, s._etl_stale \
+    FROM (\(self.state(of: "$2", at: "$1"))) AS s WHERE s._etl_alive
+    """
+  }
+
+  // MARK: The view
+
+  /// The query of `<table>_versions`: the state of each record after each of its changes and at the
+  /// stamp of each read.
+  ///
+  /// - Parameter function: the name of `<table>_at`, for SQL text.
+  func versions(by function: String) -> String {
+    let history = self.history.qualifiedName
+    let stamps =
+      self.hasReads
+      ? """
+       UNION SELECT h._record_id, h._system_modstamp FROM \(history) AS h \
+      WHERE h._kind = 'snapshot' AND h._system_modstamp IS NOT NULL
+      """ : ""
+    let states = self.columns.map { "s.\($0.quotedName)" }.joined(separator: ", ")
+    return """
+      SELECT v.id, \(states), v.valid_from AS _valid_from, v.valid_to AS _valid_to, \
+      v.valid_to IS NULL AS _is_current, s._stale FROM (\
+      SELECT t.id, t.valid_from, lead(t.valid_from) OVER (PARTITION BY t.id ORDER BY t.valid_from) \
+      AS valid_to FROM (SELECT h._record_id AS id, h._commit_timestamp AS valid_from \
+      FROM \(history) AS h WHERE h._kind IN ('change', 'gap') AND h._record_id IS NOT NULL \
+      AND h._commit_timestamp IS NOT NULL GROUP BY 1, 2\(stamps)) AS t) AS v \
+      CROSS JOIN LATERAL \(function)(v.valid_from, v.id) AS s
+      """
+  }
+
+  // MARK: The state
+
+  private static let tolerance = "interval '\(ReadMerge.clockTolerance) ms'"
+  private var wait: String { "interval '\(self.visibilityWait) ms'" }
+
+  /// SQL: one row with the state of a record at a moment.
+  private func state(of id: String, at moment: String) -> String {
+    let values = self.columns.map { column in
+      let name = "x.\(column.quotedName)"
+      let names = self.listedNames[column.name] ?? [column.name]
+      let isListed =
+        names.count == 1
+        ? "\(SQLIdentifier.literal(names[0])) = ANY (x._etl_listed)"
+        : "x._etl_listed && \(SQLIdentifier.literal(SQLArray.literal(names)))::text[]"
+      let isDiff =
+        column.type == .text
+        ? " AND (\(SQLIdentifier.literal(column.name)) = ANY (x._etl_diffs)) IS NOT TRUE" : ""
+      // Arrays of arrays have no null elements.
+      let (element, back) = column.type == .textArray ? ("\(name)::text", "::text[]") : (name, "")
+      return """
+        (array_agg(\(element)) FILTER (WHERE x._etl_whole \
+        OR (\(name) IS NOT NULL OR \(isListed))\(isDiff)))[1]\(back) AS \(column.quotedName)
+        """
+    }
+    let loss = self.loss(of: id, read: "a._etl_read", image: "a._etl_image", moment)
+    // Reads of some fields say nothing about the others.
+    let clears = "x._etl_whole OR x._etl_read IS NOT NULL"
+    return """
+      SELECT a.*, coalesce(a._etl_gap, false) OR \(loss) AS _etl_stale FROM (\
+      SELECT \(values.joined(separator: ", ")), max(x._etl_at) AS _etl_since, \
+      coalesce((array_agg(x._etl_alive) FILTER (WHERE x._etl_alive IS NOT NULL))[1], false) \
+      AS _etl_alive, (array_agg(x._etl_gap) FILTER (WHERE x._etl_gap OR \(clears)))[1] AS _etl_gap, \
+      max(x._etl_read) AS _etl_read, max(x._etl_at) FILTER (WHERE x._etl_whole) AS _etl_image \
+      FROM (\(self.rows(of: id, until: moment))) AS x) AS a
+      """
+  }
+
+  /// SQL: the rows of a record up to a moment, the newest first. A read follows the last event that it
+  /// contains. Names begin with `_etl_`, because fields may have any other.
+  private func rows(of id: String, until moment: String) -> String {
+    let history = self.history.qualifiedName
+    func data(_ alias: String) -> String {
+      self.columns.map { "\(alias).\($0.quotedName)" }.joined(separator: ", ")
+    }
+    let isEvent = "p._record_id = \(id) AND p._kind IN ('change', 'gap')"
+    let events = """
+      SELECT \(data("p")), p._changed_fields || p._nulled_fields AS _etl_listed, \
+      p._diff_fields AS _etl_diffs, \
+      CASE WHEN p._change_type IN ('CREATE', 'UNDELETE', 'GAP_CREATE', 'GAP_UNDELETE') THEN true \
+      WHEN p._change_type IN ('DELETE', 'GAP_DELETE') THEN false END AS _etl_alive, \
+      (p._change_type IN ('CREATE', 'UNDELETE')) IS TRUE AS _etl_whole, \
+      (p._change_type IN ('CREATE', 'UPDATE', 'DELETE', 'UNDELETE', 'GAP_DELETE')) IS NOT TRUE \
+      OR coalesce(cardinality(p._diff_fields), 0) > 0 AS _etl_gap, p._commit_timestamp AS _etl_at, \
+      p._commit_timestamp AS _etl_place, p._epoch AS _etl_epoch, p._ordinal AS _etl_ordinal, \
+      NULL::timestamptz AS _etl_read, NULL::timestamptz AS _etl_read_at FROM \(history) AS p \
+      WHERE \(isEvent) AND p._commit_timestamp <= \(moment)
+      """
+    let order = "ORDER BY _etl_place DESC, _etl_epoch DESC, _etl_ordinal DESC"
+    guard self.hasReads else { return "\(events) \(order)" }
+    return """
+      SELECT e.* FROM (\(events) UNION ALL SELECT \(data("q")), q._changed_fields, NULL, \
+      CASE q._change_type WHEN 'SNAPSHOT' THEN true WHEN 'SNAPSHOT_DELETE' THEN false END, \
+      q._change_type = 'SNAPSHOT' AND q._changed_fields IS NULL, false, q._system_modstamp, \
+      coalesce(l._commit_timestamp, '-infinity'), coalesce(l._epoch, -1), coalesce(l._ordinal, -1), \
+      CASE WHEN q._change_type <> '\(HistoryReader.fieldsType)' THEN q._read_at END, q._read_at \
+      FROM \(history) AS q LEFT JOIN LATERAL (\
+      SELECT p._commit_timestamp, p._epoch, p._ordinal FROM \(history) AS p WHERE \(isEvent) \
+      AND (p._commit_timestamp < q._system_modstamp - \(Self.tolerance) \
+      OR q._read_at - p._loaded_at >= \(self.wait)) \
+      ORDER BY p._commit_timestamp DESC, p._epoch DESC, p._ordinal DESC LIMIT 1) AS l ON true \
+      WHERE q._record_id = \(id) AND q._kind = 'snapshot' AND q._system_modstamp <= \(moment)) AS e \
+      \(order), _etl_read_at DESC NULLS LAST
+      """
+  }
+
+  /// How long events are kept, and so how much earlier an event may be that could not be decoded.
+  private static let retention = "interval '72 hours'"
+
+  /// SQL: whether a change up to a moment is missing that may concern the record, and that neither its
+  /// newest read nor a later image contains.
+  ///
+  /// - Parameter image: when the newest image was; nil for the current row, which has what was read since
+  ///   the loss.
+  private func loss(of id: String, read: String, image: String?, _ moment: String) -> String {
+    let bookkeeping = Bookkeeping(schema: self.history.schema)
+    let entity = SQLIdentifier.literal(self.history.entity)
+    let resync = """
+      SELECT coalesce(r.commit_timestamp, r.noted_at - \(Self.retention)) AS at, \
+      coalesce(r.commit_timestamp, r.noted_at) AS until, r.noted_at, r.done_at, r.record_id, r.event_id \
+      FROM \(bookkeeping.qualified("_etl_resync")) AS r WHERE \
+      r.event_id IS DISTINCT FROM '\(RefusedReads.eventID)'
+      """
+    let ranges =
+      self.notesRanges
+      ? """
+       UNION ALL SELECT coalesce(m.missing_from, '-infinity'), m.noted_at, m.noted_at, m.repaired_at, \
+      NULL, NULL FROM \(bookkeeping.qualified("_etl_missing_range")) AS m \
+      WHERE m.topic IN (SELECT t.key FROM \(bookkeeping.qualified("_etl_checkpoint")) AS k, \
+      jsonb_each(k.topics) AS t WHERE t.value -> 'tables' ? \(SQLIdentifier.literal(self.history.name)))
+      """ : ""
+    let ofAny = """
+      FROM (\(resync) AND (r.entity = \(entity) AND (r.kind IN ('overflow', 'wildcard') \
+      OR r.kind = 'dead_letter' AND r.record_id IS NULL) OR r.kind = 'dead_letter' \
+      AND r.record_id IS NULL AND (r.entity = 'ChangeEvents' OR right(r.entity, 5) = '__chn'))\
+      \(ranges)) AS l
+      """
+    let ofRecord = """
+      FROM (\(resync) AND r.entity = \(entity) AND r.kind = 'dead_letter' \
+      AND r.record_id IS NOT NULL) AS l
+      """
+    let isOpen = """
+      l.at <= \(moment) AND (\(read)::timestamptz < l.noted_at) IS NOT FALSE \
+      AND \(image.map { "(\($0) <= l.until) IS NOT FALSE" } ?? "l.done_at IS NULL")
+      """
+    return """
+      ((SELECT EXISTS (SELECT \(ofAny))) AND EXISTS (SELECT \(ofAny) WHERE \(isOpen)) \
+      OR \(id) IN (SELECT l.record_id \(ofRecord)) AND EXISTS (SELECT \(ofRecord) \
+      WHERE l.record_id = \(id) AND \(isOpen) AND NOT EXISTS (SELECT \
+      FROM \(self.history.qualifiedName) AS d WHERE d._record_id = l.record_id \
+      AND d._event_id = l.event_id)))
+      """
+  }
+}
