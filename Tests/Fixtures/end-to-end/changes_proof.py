@@ -14,7 +14,7 @@ the view calls known has to be the truth's; it may be unknown where the org did 
 After the last phase, `opportunity_at` of the end of each phase is compared with the state of the org then: every
 record that is not marked as stale, every field.
 
---measure: CPU time of the server and wall time of the newest 100 rows, and of one record's.
+--measure: also the time that the server takes for some queries.
 
 Prints one JSON line; exits 1 at a difference.
 """
@@ -42,7 +42,7 @@ EPOCH = datetime.datetime(1970, 1, 1)
 # Of the values before that the truth has, so many may be unknown to a view. Files have no repairs.
 UNKNOWN_SHARE, UNKNOWN_IN_FILES = 0.04, 0.2
 # Of the records as they were, at least so many are not marked as stale.
-CERTAIN_SHARE = 0.9
+CERTAIN_SHARE = 0.7
 COLUMNS = """id, field, old_value, new_value, round(extract(epoch FROM changed_at) * 1000), changed_by, change_type,
     transaction_key, old_is_known, new_is_known"""
 
@@ -221,7 +221,7 @@ def main():
         past = collections.Counter()
         for moment, state in moments:
             differences += past_differences(url, truth, moment, truth.alive(state), past)
-        figures = measure(cluster, url, arguments) if arguments.measure else {}
+        figures = measure(url) if arguments.measure else {}
     print(json.dumps({
         **counts, "differences": len(differences), "files": {**file_counts, "differences": len(file_differences)},
         "different texts": len(texts), "moments": len(moments), **past, **figures}))
@@ -280,6 +280,10 @@ def file_rows(directory):
 
 def different_texts(rows, others):
     """Values that both views know, and that are not the same text."""
+    def same(text):
+        """Reads have other line ends than events, and tables no U+0000."""
+        return compare_state.expected_value(text, "text")
+
     found = []
     sides = [{}, {}]
     for side, given in zip(sides, (rows, others)):
@@ -290,8 +294,7 @@ def different_texts(rows, others):
         if len(given) != 1 or len(other) != 1:
             continue
         for value, flag in ((2, 8), (3, 9)):
-            if given[0][flag] == other[0][flag] == "t" and (
-                    given[0][value] != (other[0][value] and other[0][value].replace("\0", "\ufffd"))):
+            if given[0][flag] == other[0][flag] == "t" and same(given[0][value]) != same(other[0][value]):
                 found.append((key, given[0][value], other[0][value]))
     return found
 
@@ -300,19 +303,25 @@ def unescaped(text):
     return compare_state.ESCAPE.sub(lambda match: compare_state.ESCAPES.get(match[1], match[1]), text)
 
 
-def measure(cluster, url, arguments):
-    """Milliseconds of one query each, the best of five."""
+def measure(url):
+    """Milliseconds of one query each, the best of three."""
     figures = {}
     [[record]] = postgres.query(url, """
         SELECT _record_id FROM salesforce.opportunity_history GROUP BY 1 ORDER BY count(*) DESC LIMIT 1""")
-    for name, condition in (
-        ("newest 100", "ORDER BY changed_at DESC LIMIT 100"), ("one record", "WHERE id = '%s'" % record),
+    for name, query in (
+        ("newest 100", "opportunity_changes ORDER BY changed_at DESC LIMIT 100"),
+        ("changes of one record", "opportunity_changes WHERE id = '%s'" % record),
+        ("versions of one record", "opportunity_versions WHERE id = '%s'" % record),
+        ("one record at a moment", "opportunity_at(now(), '%s')" % record),
+        ("all records now", "opportunity_at(now())"),
+        ("all records at the median change", """opportunity_at((SELECT percentile_disc(0.5) WITHIN GROUP
+            (ORDER BY _commit_timestamp) FROM salesforce.opportunity_history))"""),
     ):
         times = []
-        for _ in range(5):
-            [plan] = postgres.query(
-                url, "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) SELECT * FROM salesforce.opportunity_changes " + condition)
-            times.append(json.loads(plan[0])[0]["Execution Time"])
+        for _ in range(3):
+            plan = postgres.query(
+                url, "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) SELECT * FROM salesforce." + query)
+            times.append(json.loads("\n".join(row[0] for row in plan))[0]["Execution Time"])
         figures[name + " (ms)"] = min(times)
     return figures
 
