@@ -40,9 +40,9 @@ ROOT = os.path.normpath(os.path.dirname(os.path.abspath(__file__)) + "/../../.."
 UNKNOWN = object()
 EPOCH = datetime.datetime(1970, 1, 1)
 # Of the values before that the truth has, so many may be unknown to a view. Files have no repairs.
-UNKNOWN_SHARE, UNKNOWN_IN_FILES = 0.04, 0.2
+UNKNOWN_SHARE, UNKNOWN_IN_FILES = 0.1, 0.4
 # Of the records as they were, at least so many are not marked as stale.
-CERTAIN_SHARE = 0.7
+CERTAIN_SHARE = 0.5
 COLUMNS = """id, field, old_value, new_value, round(extract(epoch FROM changed_at) * 1000), changed_by, change_type,
     transaction_key, old_is_known, new_is_known"""
 
