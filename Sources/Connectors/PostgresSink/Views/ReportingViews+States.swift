@@ -99,7 +99,7 @@ extension ReportingViews {
       fit: ViewChange.Fit(state.columns, states.versionColumns), bookkeeping: self.bookkeeping)
   }
 
-  /// Of all records at a moment, and of one.
+  /// The function for all records at a moment, and the one for a single record.
   private func functions(_ states: RecordStates) -> [FunctionChange] {
     [
       ([("_moment", .timestamptz)], states.functionBody),
