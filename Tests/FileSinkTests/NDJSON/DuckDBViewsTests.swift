@@ -265,10 +265,7 @@ struct DuckDBViewsTests {
     "The view of changes needs no more than the view of current records",
     arguments: [nil, "_commit_user", "_transaction_key", "_schema_id"])
   func changes(removed: String?) throws {
-    let taken = ["value", "field", "line", "time", "Na\"me", "it's"]
-    var layout = self.changes(without: removed)
-    layout = self.layout(
-      layout.columns + taken.enumerated().map { Column($1, 200 + $0, .string) }, entity: "Lead")
+    let layout = self.changes(without: removed)
     _ = try self.views(of: layout, self.changes(entity: "User"))
     let changes = try ViewFiles.query("Lead_changes", of: self.directory.path)
     #expect(
@@ -277,6 +274,51 @@ struct DuckDBViewsTests {
         "change_type", "transaction_key", "old_is_known", "new_is_known",
       ])
     #expect(changes.rows == [])
+  }
+
+  @Test("Fields may have the names that the views of current records and changes use themselves")
+  func takenNames() throws {
+    let names = [
+      "Age", "N", "Gap", "Created", "File", "Time", "Place", "Line", "Id", "Field", "Value",
+      "Losses", "Type", "Schema", "Fields", "Diffs", "User_id", "Stream", "Lines", "Events",
+      "Reads", "Read", "Event", "Known", "Old", "Text", "Texts", "Stamp", "Is_had", "Is_known",
+      "Is_read", "Changed_at", "Old_value", "U", "C", "E", "F", "H", "L", "R", "T", "Na\"me",
+      "it's",
+    ]
+    let layout = self.layout(
+      self.changes().columns + names.enumerated().map { Column($1, 200 + $0, .string) },
+      entity: "Lead")
+    _ = try self.views(of: layout)
+    func line(_ type: String, minute: Int, _ suffix: String, _ more: String) -> String {
+      let members = names.map { name in
+        let quoted = name.replacing("\"", with: "\\\"")
+        return "\"\(quoted)\":\"\(quoted)\(suffix)\""
+      }
+      return """
+        {"_topic":"/data/LeadChangeEvent","_schema_id":"s1","_entity":"Lead","_change_type":"\(type)",\
+        "_record_id":"00Q","_commit_timestamp":"2026-02-17T10:0\(minute):00.000Z",\
+        "_transaction_key":"t\(minute)","Name":"x",\(members.joined(separator: ","))\(more)}
+
+        """
+    }
+    let listed = JSONValue.array(names.map { .string($0) }).text()
+    try ViewFiles.finish(
+      line("CREATE", minute: 1, "", #","_kind":"change""#)
+        + line("UPDATE", minute: 2, " 2", #","_kind":"change","_changed_fields":\#(listed)"#),
+      as: "opps-LeadChangeEvent-e1-000000000001.ndjson.zst",
+      in: "\(self.directory.path)/Lead/commit_date=2026-02-17")
+    try ViewFiles.finish(
+      line(
+        "SNAPSHOT", minute: 3, " 3",
+        #","_kind":"snapshot","_system_modstamp":"2026-02-17T10:03:00.000Z""#
+          + #","_read_at":"2026-02-17T10:05:00.000Z""#),
+      as: "opps-LeadChangeEvent-e1-000000000003-s1-r1-1.ndjson.zst",
+      in: "\(self.directory.path)/Lead/commit_date=2026-02-17")
+    let current = try ViewFiles.query("Lead_now", of: self.directory.path)
+    #expect(current.rows.map { $0.suffix(names.count) } == [names.map { "\($0) 3" }[...]])
+    let changes = try ViewFiles.query("Lead_changes", of: self.directory.path)
+    let updates = changes.rows.filter { $0[7] == "UPDATE" }.map { [$0[1], $0[2], $0[3]] }
+    #expect(Set(updates) == Set(names.map { [$0, $0, "\($0) 2"] }))
   }
 
   @Test("A removed metadata column that current records need is named instead of their view")

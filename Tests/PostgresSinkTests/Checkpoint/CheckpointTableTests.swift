@@ -83,4 +83,16 @@ struct CheckpointTableTests {
     }
     #expect(error?.message.contains("damaged") == true)
   }
+
+  @Test("The newest changes are complete rows, whatever columns are called")
+  func recentRows() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database)
+    try run.sink.open(creating: [:])
+    let layout = SinkRun.layout(.double, [Column("h", 3, .string)])
+    try run.write(["1"], layout: layout) { _ in [MetadataSlot.count + 3: .text("x")] }
+    try run.commit()
+    let row = try #require(try self.positions(database).recentRows(1)?.first)
+    #expect(row["_record_id"]?.string == "1" && row["h"]?.string == "x")
+  }
 }

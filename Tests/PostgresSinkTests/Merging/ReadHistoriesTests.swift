@@ -130,7 +130,7 @@ struct ReadHistoriesTests {
     "Random reads among random events give what the rules say, and a rebuild changes nothing",
     arguments: 1...8, PostgresSinkConfiguration.DeletePolicy.allCases)
   func randomReads(seed: UInt64, delete: PostgresSinkConfiguration.DeletePolicy) async throws {
-    let tables = try await SampleTables(takesReads: true)
+    let tables = try await SampleTables(width: SampleTables.allWidth, takesReads: true)
     let loader = Self.loader(tables, delete, hasHistory: true)
     var histories = ReadHistories(
       seed: seed, count: 400, records: 8, hidesFields: !seed.isMultiple(of: 2))
@@ -177,7 +177,7 @@ struct ReadHistoriesTests {
   func randomReadsOfAPass(
     seed: UInt64, delete: PostgresSinkConfiguration.DeletePolicy
   ) async throws {
-    let tables = try await SampleTables(takesReads: true)
+    let tables = try await SampleTables(width: SampleTables.allWidth, takesReads: true)
     let loader = Self.loader(tables, delete, hasHistory: false)
     loader.isKeeping = true
     try loader.kept?.create(over: tables.connection)

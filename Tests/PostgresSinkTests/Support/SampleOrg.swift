@@ -142,8 +142,8 @@ struct SampleOrg {
 
 extension SampleTables {
   /// Tables whose columns are noted as complete since the beginning of time.
-  static func complete() async throws -> SampleTables {
-    let tables = try await SampleTables(takesReads: true)
+  static func complete(width: Int = SampleTables.columns.count) async throws -> SampleTables {
+    let tables = try await SampleTables(width: width, takesReads: true)
     for column in tables.history.dataColumns {
       try tables.connection.query(
         """

@@ -18,8 +18,20 @@ struct SampleTables {
     TableColumn(name: "amount \"net\"", type: .doublePrecision, path: "Amount"),
   ]
 
+  /// Names that statements of the sink use themselves, and that columns may have, too.
+  static let aliases = [
+    "n", "t", "s", "e", "f", "r", "w", "h", "d", "l", "m", "x", "u", "a", "b", "c", "i", "k", "v",
+    "key", "names", "place", "place_alike", "part", "fill", "first", "whole", "is_whole", "is_fill",
+    "is_contained", "reads", "fills", "starts", "placed", "snapshots", "at", "epoch", "ordinal",
+    "listed", "is_gap", "is_image", "read_at", "record_id", "kind", "entity", "event_id", "stamp",
+    "field", "image", "old_value", "new_value", "changed_at", "changed_by", "value", "waiting",
+    "missing", "now", "count", "state", "valid_from", "valid_to", "begun_at", "is_unseen", "rows",
+  ]
+  static let allWidth = Self.columns.count + Self.aliases.count
+
   /// - Parameters:
-  ///   - width: number of columns; those beyond the sample's own are text.
+  ///   - width: number of columns; those beyond the sample's own are text, the first of them
+  ///     with the names of `aliases`.
   ///   - takesReads: with the columns of records that were read.
   init(width: Int = 5, takesReads: Bool = false) async throws {
     let cluster = try await PostgresCluster.shared
@@ -28,7 +40,9 @@ struct SampleTables {
       PostgresConnectionConfiguration(url: cluster.url(database: self.database)))
     var columns = Self.columns
     for index in columns.count..<max(width, columns.count) {
-      columns.append(TableColumn(name: "f\(index)", type: .text, path: "F\(index)"))
+      let more = index - Self.columns.count
+      let name = more < Self.aliases.count ? Self.aliases[more] : "f\(index)"
+      columns.append(TableColumn(name: name, type: .text, path: "F\(index)"))
     }
     self.history = TableDefinition(
       kind: .history, entity: "Thing", schema: Self.schema, name: "thing_history",

@@ -10,7 +10,7 @@ import Testing
 
   /// The tables with their view.
   private static func tables() async throws -> SampleTables {
-    let tables = try await SampleTables.complete()
+    let tables = try await SampleTables.complete(width: SampleTables.allWidth)
     _ = try Self.update(tables)
     return tables
   }

@@ -163,16 +163,7 @@ import Testing
 
   @Test("Columns may have any name")
   func columnNames() async throws {
-    var tables = try await SampleTables.complete()
-    for name in ["at", "epoch", "ordinal", "listed", "is_gap", "read_at", "l", "x", "a"] {
-      try tables.connection.execute(
-        """
-        ALTER TABLE \(tables.history.qualifiedName) ADD COLUMN \(SQLIdentifier.quoted(name)) text; \
-        ALTER TABLE \(tables.current.qualifiedName) ADD COLUMN \(SQLIdentifier.quoted(name)) text
-        """)
-      tables.history.dataColumns.append(TableColumn(name: name, type: .text, path: name))
-    }
-    tables.current.dataColumns = tables.history.dataColumns
+    let tables = try await SampleTables.complete(width: SampleTables.allWidth)
     #expect(try Self.update(tables) == .created)
     try tables.insert(
       SampleEvent(

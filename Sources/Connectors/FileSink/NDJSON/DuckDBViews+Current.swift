@@ -68,20 +68,20 @@ extension DuckDBViews {
         SELECT _line, _record_id, _system_modstamp - INTERVAL 5 SECONDS AS time,
           (_file_epoch, _first_ordinal) AS file,
           row_number() OVER (PARTITION BY _record_id
-            ORDER BY _system_modstamp DESC, _read_at DESC) AS age
+            ORDER BY _system_modstamp DESC, _read_at DESC) AS _age
         FROM lines WHERE _kind = 'snapshot'
-        QUALIFY age = 1 OR _whole AND row_number() OVER (PARTITION BY _record_id, _whole
+        QUALIFY _age = 1 OR _whole AND row_number() OVER (PARTITION BY _record_id, _whole
           ORDER BY _system_modstamp DESC, _read_at DESC) = 1
       ),
       contained AS (
-        SELECT r._line, r._record_id, r.age, greatest(
+        SELECT r._line, r._record_id, r._age, greatest(
           max(e.n) FILTER (e.file < r.file OR e.created OR e.gap AND e.time < r.time),
           coalesce(min(e.n) FILTER ((e.time < r.time) IS NOT TRUE) - 1, max(e.n)), 0) AS n
         FROM reads AS r LEFT JOIN events AS e USING (_record_id) GROUP BY ALL
       ),
       places AS (
         SELECT _line, (n, 0) AS _place FROM events UNION ALL
-        SELECT _line, (if(age = 1, max(n) OVER (PARTITION BY _record_id), n), if(age = 1, 2, 1))
+        SELECT _line, (if(_age = 1, max(n) OVER (PARTITION BY _record_id), n), if(_age = 1, 2, 1))
         FROM contained
       )
       SELECT _record_id, max(_commit_timestamp) AS _changed_at, max(_read_at) AS _read_at,

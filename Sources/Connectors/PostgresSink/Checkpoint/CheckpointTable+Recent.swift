@@ -36,7 +36,7 @@ extension CheckpointTable {
     // The index on the commit time finds the newest, and that on the record the others. Platform
     // events have neither, and come in the order of their stream.
     """
-    SELECT to_json(h)::text FROM (\
+    SELECT to_json(h.*)::text FROM (\
     (SELECT * FROM \(name) WHERE _record_id IN (\
     SELECT _record_id FROM \(name) WHERE _commit_timestamp IS NOT NULL \
     ORDER BY _commit_timestamp DESC, \(Self.newestFirst) LIMIT $1::bigint) \

@@ -121,10 +121,10 @@ extension CurrentTable {
         WHERE (t._epoch, t._ordinal) <> (d._epoch, d._ordinal)\(laterTombstone)
         """
       // For `id = ANY`, the planner often scans the complete table.
-      let among = "unnest($1::text[]) AS u (key), LATERAL"
-      self.rows = "\(among) (SELECT * FROM \(name) WHERE id = u.key OFFSET 0) AS t"
+      let among = "unnest($1::text[]) AS u (_etl_key), LATERAL"
+      self.rows = "\(among) (SELECT * FROM \(name) WHERE id = u._etl_key OFFSET 0) AS t"
       let buried = """
-        \(among) (SELECT * FROM \(tombstones) WHERE entity = \(entity) AND id = u.key OFFSET 0) AS x
+        \(among) (SELECT * FROM \(tombstones) WHERE entity = \(entity) AND id = u._etl_key OFFSET 0) AS x
         """
       self.known =
         "SELECT id FROM \(rows)"

@@ -44,7 +44,8 @@ extension HistoryReader {
   /// The change type of reads that have only some fields.
   static let fieldsType = "SNAPSHOT_FIELDS"
 
-  /// The query with each record's newest read, which comes before its events. The rules of
+  /// The query with each record's newest read, which comes before its events. Names that it makes
+  /// begin with `_etl_`, because fields may have any other. The rules of
   /// `ReadMerge` decide which events the read contains. If the user could not read every field, the
   /// newest complete read comes before it, without the events that it contains. Reads of some
   /// fields come before the first event that they do not contain.
@@ -52,45 +53,46 @@ extension HistoryReader {
     _ history: TableDefinition, fixed: [String], data: [String], visibilityWait: Int64
   ) -> String {
     let all = (fixed + data).joined(separator: ", ")
-    let own = ["_system_modstamp", "_read_at", "is_contained"]
+    let own = ["_system_modstamp", "_read_at", "_etl_is_contained"]
     func names(_ alias: String) -> String {
       (fixed + data).map { "\(alias).\($0)" }.joined(separator: ", ")
     }
     func age(_ alias: String) -> String { "(\(alias)._system_modstamp, \(alias)._read_at)" }
     return """
       WITH e AS (SELECT *, row_number() OVER (PARTITION BY _record_id COLLATE "C" \
-      ORDER BY t, \(Self.place)) AS n FROM (SELECT *, \(Self.time) AS t FROM (\
+      ORDER BY _etl_time, \(Self.place)) AS _etl_n FROM (SELECT *, \(Self.time) AS _etl_time FROM (\
       SELECT \(all), _loaded_at FROM \(history.qualifiedName) \
       WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
       UNION ALL \(Self.deadLetters(history, arrivedAt: ", r.noted_at"))) AS s) AS s), \
-      snapshots AS MATERIALIZED (SELECT *, _change_type = '\(Self.fieldsType)' AS is_fill \
+      snapshots AS MATERIALIZED (SELECT *, _change_type = '\(Self.fieldsType)' AS _etl_is_fill \
       FROM (\(Self.datedReads(history, visibilityWait: visibilityWait))) AS s), \
-      placed AS (SELECT *, _changed_fields IS NULL AS is_whole, \
-      row_number() OVER (PARTITION BY _record_id COLLATE "C" \(Self.newestFirst)) AS place, \
+      placed AS (SELECT *, _changed_fields IS NULL AS _etl_is_whole, \
+      row_number() OVER (PARTITION BY _record_id COLLATE "C" \(Self.newestFirst)) AS _etl_place, \
       row_number() OVER (PARTITION BY _record_id COLLATE "C", _changed_fields IS NULL \
-      \(Self.newestFirst)) AS place_alike \
-      FROM snapshots WHERE NOT is_fill), \
-      reads AS (SELECT * FROM placed WHERE place_alike = 1 AND (place = 1 OR is_whole)), \
+      \(Self.newestFirst)) AS _etl_place_alike \
+      FROM snapshots WHERE NOT _etl_is_fill), \
+      reads AS (SELECT * FROM placed WHERE _etl_place_alike = 1 AND (_etl_place = 1 OR _etl_is_whole)), \
       fills AS (SELECT *, row_number() OVER (PARTITION BY _record_id COLLATE "C" \
-      ORDER BY _system_modstamp, _read_at) AS place FROM snapshots WHERE is_fill), \
-      starts AS (\(Self.firstApplied(to: "reads", by: "is_whole", visibilityWait))), \
-      fill_starts AS (\(Self.firstApplied(to: "fills", by: "place", after: "CREATE", visibilityWait))), \
-      first AS (SELECT _record_id, max(n) AS n, max(n) FILTER (WHERE is_whole) AS whole \
+      ORDER BY _system_modstamp, _read_at) AS _etl_place FROM snapshots WHERE _etl_is_fill), \
+      starts AS (\(Self.firstApplied(to: "reads", by: "_etl_is_whole", visibilityWait))), \
+      fill_starts AS (\(Self.firstApplied(to: "fills", by: "_etl_place", after: "CREATE", visibilityWait))), \
+      first AS (SELECT _record_id, max(_etl_n) AS _etl_n, max(_etl_n) FILTER (WHERE _etl_is_whole) AS _etl_whole \
       FROM starts GROUP BY _record_id) \
       SELECT \((fixed + own + data).joined(separator: ", ")) FROM (\
-      SELECT \(all), _system_modstamp, _read_at, false AS is_contained, 0 AS part, -place AS n, \
-      0 AS fill FROM reads \
-      UNION ALL SELECT \(names("e")), NULL, NULL, coalesce(e.n < f.n, false), 1, e.n, 0 \
+      SELECT \(all), _system_modstamp, _read_at, false AS _etl_is_contained, 0 AS _etl_part, -_etl_place AS _etl_n, \
+      0 AS _etl_fill FROM reads \
+      UNION ALL SELECT \(names("e")), NULL, NULL, coalesce(e._etl_n < f._etl_n, false), 1, e._etl_n, 0 \
       FROM e LEFT JOIN first AS f ON f._record_id = e._record_id \
-      WHERE f.whole IS NULL OR e.n >= f.whole \
+      WHERE f._etl_whole IS NULL OR e._etl_n >= f._etl_whole \
       UNION ALL SELECT \(names("f")), f._system_modstamp, f._read_at, \
-      coalesce(\(age("f")) < \(age("r")) OR f._read_at < r._etl_seen_all_at, false), 1, coalesce(s.n, 1) - 0.5, f.place FROM fills AS f \
-      LEFT JOIN fill_starts AS s ON s._record_id = f._record_id AND s.place = f.place \
-      LEFT JOIN reads AS r ON r._record_id = f._record_id AND r.place = 1 \
-      LEFT JOIN reads AS w ON w._record_id = f._record_id AND w.is_whole \
+      coalesce(\(age("f")) < \(age("r")) OR f._read_at < r._etl_seen_all_at, false), 1, coalesce(s._etl_n, 1) - 0.5, f._etl_place \
+      FROM fills AS f \
+      LEFT JOIN fill_starts AS s ON s._record_id = f._record_id AND s._etl_place = f._etl_place \
+      LEFT JOIN reads AS r ON r._record_id = f._record_id AND r._etl_place = 1 \
+      LEFT JOIN reads AS w ON w._record_id = f._record_id AND w._etl_is_whole \
       WHERE w._record_id IS NULL OR \(age("f")) > \(age("w")) \
       AND (f._read_at < w._etl_seen_all_at) IS NOT TRUE) AS m \
-      ORDER BY _record_id COLLATE "C", part, n, fill
+      ORDER BY _record_id COLLATE "C", _etl_part, _etl_n, _etl_fill
       """
   }
 
@@ -110,9 +112,9 @@ extension HistoryReader {
       "(e._change_type IS NULL OR e._change_type NOT IN ('CREATE', 'UPDATE', 'DELETE', 'UNDELETE'))"
     let isContained = contained.map { " OR e._change_type = '\($0)'" } ?? ""
     return """
-      SELECT e._record_id, r.\(key), greatest(coalesce(max(e.n) FILTER (WHERE \
-      \(isGap) AND \(contains) OR \(isVisible)\(isContained)), 0) + 1, coalesce(min(e.n) FILTER (\
-      WHERE (\(contains)) IS NOT TRUE), max(e.n) + 1)) AS n \
+      SELECT e._record_id, r.\(key), greatest(coalesce(max(e._etl_n) FILTER (WHERE \
+      \(isGap) AND \(contains) OR \(isVisible)\(isContained)), 0) + 1, coalesce(min(e._etl_n) FILTER (\
+      WHERE (\(contains)) IS NOT TRUE), max(e._etl_n) + 1)) AS _etl_n \
       FROM e JOIN \(reads) AS r ON r._record_id = e._record_id GROUP BY e._record_id, r.\(key)
       """
   }

@@ -69,7 +69,7 @@ struct ChangesView {
     h._commit_timestamp AS changed_at, h._commit_user AS changed_by, \
     \(self.userName) AS changed_by_name, h._change_type AS change_type, \
     h._transaction_key AS transaction_key, k.old_is_known, k.new_is_known FROM \(self.name) AS h \
-    CROSS JOIN LATERAL (SELECT to_jsonb(h) AS image OFFSET 0) AS i \
+    CROSS JOIN LATERAL (SELECT to_jsonb(h.*) AS image OFFSET 0) AS i \
     CROSS JOIN LATERAL (\(self.fields)) AS f \
     LEFT JOIN LATERAL (\(self.lastEvent)) AS e ON true \
     \(self.hasReads ? "LEFT JOIN LATERAL (\(self.lastRead)) AS r ON true " : "")\
@@ -171,26 +171,26 @@ struct ChangesView {
   /// The last event before this one that sets the field, or may have.
   private var lastEvent: String {
     """
-    SELECT q.last FROM (SELECT p AS last FROM \(self.name) AS p WHERE f.field IS NOT NULL \
-    AND p._record_id = h._record_id AND p._topic = h._topic AND p._epoch = h._epoch \
-    AND p._ordinal < h._ordinal AND p._kind IN ('change', 'gap') \
-    AND CASE p._change_type WHEN 'UPDATE' \
-    THEN \(self.contains("p._changed_fields")) IS TRUE \
-    OR \(self.contains("p._nulled_fields")) IS TRUE \
+    SELECT q.last FROM (SELECT _etl_p AS last FROM \(self.name) AS _etl_p WHERE f.field IS NOT NULL \
+    AND _etl_p._record_id = h._record_id AND _etl_p._topic = h._topic AND _etl_p._epoch = h._epoch \
+    AND _etl_p._ordinal < h._ordinal AND _etl_p._kind IN ('change', 'gap') \
+    AND CASE _etl_p._change_type WHEN 'UPDATE' \
+    THEN \(self.contains("_etl_p._changed_fields")) IS TRUE \
+    OR \(self.contains("_etl_p._nulled_fields")) IS TRUE \
     WHEN 'DELETE' THEN false WHEN 'GAP_DELETE' THEN false ELSE true END \
-    ORDER BY p._ordinal DESC LIMIT 1) AS q
+    ORDER BY _etl_p._ordinal DESC LIMIT 1) AS q
     """
   }
 
   /// The last read of the field that does not contain this event.
   private var lastRead: String {
     """
-    SELECT q.last FROM (SELECT p AS last FROM \(self.name) AS p WHERE f.field IS NOT NULL \
-    AND p._record_id = h._record_id AND p._topic = h._topic AND p._epoch = h._epoch \
-    AND p._kind = 'snapshot' AND p._change_type IN ('SNAPSHOT', '\(HistoryReader.fieldsType)') \
-    AND (p._changed_fields IS NULL OR \(self.contains("p._changed_fields"))) \
-    AND p._system_modstamp < h._commit_timestamp - \(Self.tolerance) \
-    AND p._read_at - h._loaded_at < \(self.wait) ORDER BY p._read_at DESC LIMIT 1) AS q
+    SELECT q.last FROM (SELECT _etl_p AS last FROM \(self.name) AS _etl_p WHERE f.field IS NOT NULL \
+    AND _etl_p._record_id = h._record_id AND _etl_p._topic = h._topic AND _etl_p._epoch = h._epoch \
+    AND _etl_p._kind = 'snapshot' AND _etl_p._change_type IN ('SNAPSHOT', '\(HistoryReader.fieldsType)') \
+    AND (_etl_p._changed_fields IS NULL OR \(self.contains("_etl_p._changed_fields"))) \
+    AND _etl_p._system_modstamp < h._commit_timestamp - \(Self.tolerance) \
+    AND _etl_p._read_at - h._loaded_at < \(self.wait) ORDER BY _etl_p._read_at DESC LIMIT 1) AS q
     """
   }
 
@@ -248,7 +248,7 @@ struct ChangesView {
     return """
       SELECT CASE WHEN f.field IS NOT NULL THEN \(self.isFull("h")) END AS new_is_known, \
       CASE WHEN f.field IS NOT NULL THEN coalesce(NOT EXISTS (SELECT FROM \(self.states) \
-      AND to_jsonb(c) ->> 'state' = 'without events') AND (\(known)) AND NOT (\(self.isLost)), false) \
+      AND to_jsonb(c.*) ->> 'state' = 'without events') AND (\(known)) AND NOT (\(self.isLost)), false) \
       END AS old_is_known OFFSET 0
       """
   }
@@ -270,8 +270,8 @@ struct ChangesView {
   private func isSet(_ value: String, _ row: String) -> String {
     """
     (\(value) IS NOT NULL OR EXISTS (SELECT FROM \(self.states) \
-    AND to_jsonb(c) ->> 'state' = 'complete' \
-    AND (to_jsonb(c) ->> 'since')::timestamptz <= \(row)._loaded_at) \
+    AND to_jsonb(c.*) ->> 'state' = 'complete' \
+    AND (to_jsonb(c.*) ->> 'since')::timestamptz <= \(row)._loaded_at) \
     AND f.field <> ALL (\(self.literal(self.neverEmpty))))
     """
   }
@@ -313,7 +313,7 @@ struct ChangesView {
   private var userName: String {
     guard let users else { return "NULL::text" }
     let parts = users.nameColumns.map {
-      "nullif(to_jsonb(u) ->> \(SQLIdentifier.literal($0)), '')"
+      "nullif(to_jsonb(u.*) ->> \(SQLIdentifier.literal($0)), '')"
     }
     return "nullif(concat_ws(' ', \(parts.joined(separator: ", "))), '')"
   }
