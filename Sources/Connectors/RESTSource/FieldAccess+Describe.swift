@@ -50,6 +50,17 @@ extension FieldAccess {
   }
 }
 
+extension FieldDescription {
+  package init(_ field: ObjectDescription.Field) {
+    self.init(
+      name: field.name, label: field.label, type: field.type, length: field.length,
+      references: field.references, formula: field.formula, helpText: field.helpText,
+      choices: field.choices.map {
+        Choice(value: $0.value, label: $0.label, isActive: $0.isActive, isDefault: $0.isDefault)
+      })
+  }
+}
+
 extension RecordLayout {
   /// Dotted names of the fields whose values rows hold, with the parts of compounds.
   package var fieldNames: [String] {

@@ -15,6 +15,22 @@ package struct ObjectDescription: Sendable, Equatable {
     /// A formula or roll-up, whose value changes without a change of the record.
     package var isCalculated: Bool
     package var isFilterable: Bool
+    /// In characters; nil for types without one.
+    package var length: Int?
+    /// API names of the objects that the field can refer to.
+    package var references: [String] = []
+    /// The text of a formula.
+    package var formula: String?
+    package var helpText: String?
+    /// The values of a picklist, in their order.
+    package var choices: [Choice] = []
+
+    package struct Choice: Sendable, Equatable {
+      package var value: String
+      package var label: String
+      package var isActive: Bool
+      package var isDefault: Bool
+    }
 
     /// Whether this is a compound field. Bulk, and queries whose values are compared, use its
     /// components instead.
@@ -38,6 +54,8 @@ package struct ObjectDescription: Sendable, Equatable {
 
 extension ObjectDescription {
   private static let maxFields = 5000
+  /// Longer than any formula.
+  private static let maxTextLength = 20_000
 
   init(_ json: JSONValue, call: String) throws(RESTError) {
     func wrong(_ what: String) -> RESTError {
@@ -65,7 +83,26 @@ extension ObjectDescription {
           name: name, label: field["label"]?.string?.shown(upTo: 255) ?? "", type: type,
           compoundFieldName: field["compoundFieldName"]?.string,
           isCalculated: field["calculated"]?.boolean ?? false,
-          isFilterable: field["filterable"]?.boolean ?? false))
+          isFilterable: field["filterable"]?.boolean ?? false,
+          length: field["length"]?.integer.flatMap { $0 > 0 ? Int(exactly: $0) : nil },
+          references: (field["referenceTo"]?.array ?? []).compactMap(\.string).filter(SOQL.isName),
+          formula: Self.text(field["calculatedFormula"]),
+          helpText: Self.text(field["inlineHelpText"]),
+          choices: (field["picklistValues"]?.array ?? []).compactMap(Self.choice)))
     }
+  }
+
+  /// A text for people, which may have several lines; nil if it is missing or empty.
+  private static func text(_ json: JSONValue?) -> String? {
+    guard let text = json?.string?.replacing("\0", with: ""), !text.isEmpty else { return nil }
+    return String(text.prefix(Self.maxTextLength))
+  }
+
+  private static func choice(_ json: JSONValue) -> Field.Choice? {
+    guard let value = Self.text(json["value"]) else { return nil }
+    return Field.Choice(
+      value: value, label: Self.text(json["label"]) ?? value,
+      isActive: json["active"]?.boolean ?? false,
+      isDefault: json["defaultValue"]?.boolean ?? false)
   }
 }

@@ -114,6 +114,28 @@ package struct Bookkeeping: Sendable {
   /// The statements that create the table of runs.
   var runStatements: [String] { self.statements([Self.runTable], existing: []) }
 
+  private static let fieldTables = [
+    Table(
+      name: FieldTables.fields,
+      columns: """
+        entity text, field text, label text not null, type text not null, length int,
+        reference_to text[], formula text, help_text text,
+        changed_at timestamptz not null default now(), primary key (entity, field)
+        """,
+      comment: "What the org says about the fields of each object"),
+    Table(
+      name: FieldTables.choices,
+      columns: """
+        entity text, field text, value text, label text not null, is_active boolean not null,
+        is_default boolean not null, position int not null,
+        changed_at timestamptz not null default now(), primary key (entity, field, value)
+        """,
+      comment: "The values of picklists, in the order of the org"),
+  ]
+
+  /// The statements that create the tables of fields and choices.
+  var fieldStatements: [String] { self.statements(Self.fieldTables, existing: []) }
+
   /// The statements that create what is missing.
   func statements(schemaExists: Bool, existing: Set<String>) -> [String] {
     var statements: [String] = []

@@ -41,6 +41,19 @@ extension PostgresSink {
     return filling ?? []
   }
 
+  /// Never ends a run: readers can do without these tables.
+  package func noteDescriptions(_ fields: [FieldDescription], of entity: String) throws {
+    do {
+      try self.session.retrying {
+        try FieldTables(self.catalog.bookkeeping).store(fields, of: entity, over: $0)
+      }
+    } catch let error as PostgresError where error.disposition != .retry {
+      self.onNotice?(
+        "the tables _fields and _picklist of schema \(self.configuration.schema) were not updated: "
+          + error.message)
+    }
+  }
+
   /// Notes the states of columns that were just created.
   func noteStates(of entity: String) throws {
     guard let access = self.reads.fields[entity]?.access, !access.isEmpty else { return }

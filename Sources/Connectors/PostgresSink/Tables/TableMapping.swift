@@ -123,6 +123,7 @@ package struct TableMapping: Sendable {
     let isTaken =
       name.hasPrefix("_etl_")
       || [ReportingViews.freshnessName, ReportingViews.columnsName].contains(name)
+      || FieldTables.names.contains(name)
     guard !name.isEmpty, !isTaken, !name.unicodeScalars.contains("\0") else {
       throw PostgresError(
         .configuration,

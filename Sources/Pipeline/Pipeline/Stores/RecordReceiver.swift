@@ -75,4 +75,8 @@ package protocol CopyStore: RepairingStore {
   ///
   /// - Returns: the columns that rows may lack values in, which can be read.
   func noteAccess(_ access: [String: FieldAccess], of entity: String) throws -> [FillingColumn]
+
+  /// Takes what the org says about all fields of an object that the user may see. For readers of the
+  /// store; nothing depends on it.
+  func noteDescriptions(_ fields: [FieldDescription], of entity: String) throws
 }

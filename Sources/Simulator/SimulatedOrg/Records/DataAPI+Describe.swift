@@ -31,7 +31,28 @@ extension OrgField {
       + "\"sortable\":\(!self.isLong && !self.type.isCompound),"
       + "\"length\":\(self.isLong ? 32_000 : self.type.isText ? 255 : 0),"
       + "\"encrypted\":\(self.type == .encryptedstring),\"deprecatedAndHidden\":false,"
-      + "\"extraTypeInfo\":null,\"referenceTo\":[],\"picklistValues\":[]}"
+      + "\"extraTypeInfo\":null,\"calculatedFormula\":"
+      + (self.isCalculated && self.isCustom ? "\"Amount * Probability\"" : "null")
+      + ",\"inlineHelpText\":null,\"referenceTo\":["
+      + (Self.references[self.name].map { "\"\($0)\"" } ?? "") + "],\"picklistValues\":["
+      + self.choices.map {
+        "{\"active\":true,\"defaultValue\":false,\"label\":\"\($0)\",\"value\":\"\($0)\"}"
+      }.joined(separator: ",") + "]}"
+  }
+
+  private static let references = [
+    "OwnerId": "User", "CreatedById": "User", "LastModifiedById": "User", "ManagerId": "User",
+    "AccountId": "Account", "ContactId": "Contact", "UserRoleId": "UserRole",
+  ]
+
+  /// The values of a picklist. Records of random data may have others, as those of real orgs do.
+  private var choices: [String] {
+    switch (self.type, self.name) {
+    case (.picklist, "StageName"): DealStage.allCases.map(\.rawValue)
+    case (.picklist, _), (.multipicklist, _):
+      SampleText.picklist.map { String(decoding: $0, as: UTF8.self) }
+    default: []
+    }
   }
 
   /// `Stage Name` of `StageName`, `Order Event` of `Order_Event__e`: what an admin may have written.

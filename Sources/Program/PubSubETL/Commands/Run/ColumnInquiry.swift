@@ -54,6 +54,7 @@ struct ColumnInquiry {
       if self.mayAsk(after: made, isFirst: isFirst) {
         (made, isFirst) = (made + 1, false)
         object = await self.describe(entity, logger)
+        if let object { try Self.note(object, in: stores.map(\.store)) }
       }
       self.known.insert(entity)
       for (store, fields) in stores {
@@ -81,7 +82,13 @@ struct ColumnInquiry {
       guard !stores.isEmpty, let object = await self.describe(entity, logger) else { continue }
       let access = FieldAccess.known(layout.fieldNames, in: object)
       for store in stores { _ = try store.noteAccess(access, of: entity) }
+      try Self.note(object, in: stores)
     }
+  }
+
+  private static func note(_ object: ObjectDescription, in stores: [any CopyStore]) throws {
+    let fields = object.fields.map { FieldDescription($0) }
+    for store in stores { try store.noteDescriptions(fields, of: object.name) }
   }
 
   /// Stages need other columns than those that a sink's rows lack.
