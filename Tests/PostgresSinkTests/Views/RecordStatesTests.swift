@@ -174,6 +174,72 @@ import Testing
       try tables.rows("SELECT at, epoch, x FROM \(Self.schema).thing_versions") == ["a|-|c"])
   }
 
+  @Test("A version during which a change was lost is stale, as is the record at its end")
+  func lossWithinVersion() async throws {
+    let tables = try await SampleTables.complete()
+    #expect(try Self.update(tables) == .created)
+    for (record, time) in [("1", 100 as Int64), ("2", 101)] {
+      try tables.insert(
+        SampleEvent(
+          change: .create, recordID: record, ordinal: time, time: time,
+          values: ["name": .text("a")]))
+    }
+    try tables.connection.execute(
+      """
+      INSERT INTO \(Self.schema)._etl_resync (entity, kind, record_id, event_id, epoch, ordinal, \
+      commit_timestamp, noted_at) VALUES ('Thing', 'dead_letter', '1', 'x', 1, 150, \
+      to_timestamp(150), to_timestamp(151))
+      """)
+    try Self.refold(tables)
+    #expect(
+      try tables.rows("SELECT id, _is_current, _stale FROM \(Self.schema).thing_versions ORDER BY id")
+        == ["1|t|t", "2|t|f"])
+    #expect(try Self.states(tables, at: 160)["1"]?.last == "t")
+  }
+
+  @Test("A record of which only updates are known is there, and stale")
+  func updatesAlone() async throws {
+    let tables = try await SampleTables.complete()
+    #expect(try Self.update(tables) == .created)
+    try tables.insert(
+      SampleEvent(
+        change: .update, recordID: "1", ordinal: 1, time: 100, values: ["name": .text("a")]))
+    try Self.refold(tables)
+    #expect(try Self.states(tables, at: 99).isEmpty)
+    #expect(try Self.states(tables, at: 200) == ["1": ["a", "-", "t"]])
+    #expect(
+      try tables.rows("SELECT id, name, _stale FROM \(Self.schema).thing_versions") == ["1|a|t"])
+  }
+
+  @Test("Functions and operators in the caller's search_path are not called")
+  func searchPath() async throws {
+    let tables = try await SampleTables.complete()
+    #expect(try Self.update(tables) == .created)
+    try tables.insert(
+      SampleEvent(
+        change: .create, recordID: "1", ordinal: 1, time: 100, values: ["name": .text("a")]))
+    try tables.insert(
+      SampleEvent(
+        change: .update, recordID: "1", ordinal: 2, time: 200, values: ["name": .text("b")]))
+    try Self.refold(tables)
+    try tables.connection.execute(
+      """
+      CREATE FUNCTION public.cardinality(text[]) RETURNS int LANGUAGE sql AS 'SELECT 1 / 0'; \
+      CREATE FUNCTION public.joined(text[], text[]) RETURNS text[] LANGUAGE sql \
+      AS 'SELECT ARRAY[(1 / 0)::text]'; \
+      CREATE FUNCTION public.common(text[], text[]) RETURNS boolean LANGUAGE sql \
+      AS 'SELECT 1 / 0 = 1'; \
+      CREATE OPERATOR public.|| (FUNCTION = public.joined, LEFTARG = text[], RIGHTARG = text[]); \
+      CREATE OPERATOR public.&& (FUNCTION = public.common, LEFTARG = text[], RIGHTARG = text[]); \
+      CREATE AGGREGATE public.array_agg(text) (SFUNC = array_append, STYPE = text[], \
+      INITCOND = '{wrong}'); \
+      CREATE AGGREGATE public.array_agg(boolean) (SFUNC = array_append, STYPE = boolean[], \
+      INITCOND = '{false}')
+      """)
+    #expect(try Self.states(tables, at: 150) == ["1": ["a", "-", "f"]])
+    #expect(try Self.states(tables, at: 250) == ["1": ["b", "-", "f"]])
+  }
+
   @Test("A compound of which updates have parts has no such view")
   func compounds() async throws {
     var tables = try await SampleTables.complete()

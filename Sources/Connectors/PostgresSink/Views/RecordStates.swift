@@ -91,7 +91,8 @@ struct RecordStates {
   // MARK: The view
 
   /// The query of `<table>_versions`: the state of each record after each of its changes and at the
-  /// stamp of each read.
+  /// stamp of each read. It is the state at the end of that time, which is stale if a change was lost
+  /// meanwhile.
   ///
   /// - Parameter function: the name of `<table>_at`, for SQL text.
   func versions(by function: String) -> String {
@@ -110,7 +111,7 @@ struct RecordStates {
       AS valid_to FROM (SELECT h._record_id AS id, h._commit_timestamp AS valid_from \
       FROM \(history) AS h WHERE h._kind IN ('change', 'gap') AND h._record_id IS NOT NULL \
       AND h._commit_timestamp IS NOT NULL GROUP BY 1, 2\(stamps)) AS t) AS v \
-      CROSS JOIN LATERAL \(function)(v.valid_from, v.id) AS s
+      CROSS JOIN LATERAL \(function)(coalesce(v.valid_to - interval '1 microsecond', 'infinity'), v.id) AS s
       """
   }
 
@@ -119,7 +120,11 @@ struct RecordStates {
   private static let tolerance = "interval '\(ReadMerge.clockTolerance) ms'"
   private var wait: String { "interval '\(self.visibilityWait) ms'" }
 
-  /// SQL: one row with the state of a record at a moment.
+  /// SQL: one row with the state of a record at a moment. A record of which only changes are known
+  /// exists, and most of its values are unknown.
+  ///
+  /// The function runs with the caller's rights and `search_path`, so polymorphic functions and
+  /// operators have their schema: one of exactly these types in another schema would come first.
   private func state(of id: String, at moment: String) -> String {
     let values = self.columns.map { column in
       let name = "x.\(column.quotedName)"
@@ -127,14 +132,14 @@ struct RecordStates {
       let isListed =
         names.count == 1
         ? "\(SQLIdentifier.literal(names[0])) = ANY (x._etl_listed)"
-        : "x._etl_listed && \(SQLIdentifier.literal(SQLArray.literal(names)))::text[]"
+        : "x._etl_listed OPERATOR(pg_catalog.&&) \(SQLIdentifier.literal(SQLArray.literal(names)))::text[]"
       let isDiff =
         column.type == .text
         ? " AND (\(SQLIdentifier.literal(column.name)) = ANY (x._etl_diffs)) IS NOT TRUE" : ""
       // Arrays of arrays have no null elements.
       let (element, back) = column.type == .textArray ? ("\(name)::text", "::text[]") : (name, "")
       return """
-        (array_agg(\(element)) FILTER (WHERE x._etl_whole \
+        (pg_catalog.array_agg(\(element)) FILTER (WHERE x._etl_whole \
         OR (\(name) IS NOT NULL OR \(isListed))\(isDiff)))[1]\(back) AS \(column.quotedName)
         """
     }
@@ -142,10 +147,11 @@ struct RecordStates {
     // Reads of some fields say nothing about the others.
     let clears = "x._etl_whole OR x._etl_read IS NOT NULL"
     return """
-      SELECT a.*, coalesce(a._etl_gap, false) OR \(loss) AS _etl_stale FROM (\
+      SELECT a.*, coalesce(a._etl_gap, false) OR a._etl_image IS NULL AND a._etl_read IS NULL \
+      OR \(loss) AS _etl_stale FROM (\
       SELECT \(values.joined(separator: ", ")), max(x._etl_at) AS _etl_since, \
-      coalesce((array_agg(x._etl_alive) FILTER (WHERE x._etl_alive IS NOT NULL))[1], false) \
-      AS _etl_alive, (array_agg(x._etl_gap) FILTER (WHERE x._etl_gap OR \(clears)))[1] AS _etl_gap, \
+      coalesce((pg_catalog.array_agg(x._etl_alive) FILTER (WHERE x._etl_alive IS NOT NULL))[1], \
+      count(*) > 0) AS _etl_alive, (pg_catalog.array_agg(x._etl_gap) FILTER (WHERE x._etl_gap OR \(clears)))[1] AS _etl_gap, \
       max(x._etl_read) AS _etl_read, max(x._etl_at) FILTER (WHERE x._etl_whole) AS _etl_image \
       FROM (\(self.rows(of: id, until: moment))) AS x) AS a
       """
@@ -160,13 +166,13 @@ struct RecordStates {
     }
     let isEvent = "p._record_id = \(id) AND p._kind IN ('change', 'gap')"
     let events = """
-      SELECT \(data("p")), p._changed_fields || p._nulled_fields AS _etl_listed, \
+      SELECT \(data("p")), p._changed_fields OPERATOR(pg_catalog.||) p._nulled_fields AS _etl_listed, \
       p._diff_fields AS _etl_diffs, \
       CASE WHEN p._change_type IN ('CREATE', 'UNDELETE', 'GAP_CREATE', 'GAP_UNDELETE') THEN true \
       WHEN p._change_type IN ('DELETE', 'GAP_DELETE') THEN false END AS _etl_alive, \
       (p._change_type IN ('CREATE', 'UNDELETE')) IS TRUE AS _etl_whole, \
       (p._change_type IN ('CREATE', 'UPDATE', 'DELETE', 'UNDELETE', 'GAP_DELETE')) IS NOT TRUE \
-      OR coalesce(cardinality(p._diff_fields), 0) > 0 AS _etl_gap, p._commit_timestamp AS _etl_at, \
+      OR coalesce(pg_catalog.cardinality(p._diff_fields), 0) > 0 AS _etl_gap, p._commit_timestamp AS _etl_at, \
       p._commit_timestamp AS _etl_place, p._epoch AS _etl_epoch, p._ordinal AS _etl_ordinal, \
       NULL::timestamptz AS _etl_read, NULL::timestamptz AS _etl_read_at FROM \(history) AS p \
       WHERE \(isEvent) AND p._commit_timestamp <= \(moment)
