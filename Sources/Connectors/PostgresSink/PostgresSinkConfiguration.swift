@@ -66,6 +66,9 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   package var indexes: [String] = []
   /// How long the sink waits for a database that does not answer, and how often it tries.
   package var retry = RetrySchedule()
+  /// Stages have conditions about values, which select changes, not records: the history may lack
+  /// changes between those that it has.
+  package var selectsChanges = false
   /// Settings for reading records in addition to the stream; nil if none are read.
   package var reads: Reads?
 

@@ -134,6 +134,34 @@ import Testing
     #expect(try tables.rows("SELECT changed_by_name FROM \(Self.changes)") == ["Ada Lovelace"])
   }
 
+  @Test(
+    "If stages may leave out changes in between, no value before is known, and no state is certain")
+  func selectedChanges() async throws {
+    let tables = try await SampleTables.complete()
+    let views = ReportingViews(schema: SampleTables.schema, selectsChanges: true)
+    for (ordinal, name) in [(1, "a"), (2, "b")] as [(Int64, String)] {
+      try tables.insert(
+        SampleEvent(
+          change: ordinal == 1 ? .create : .update, recordID: "1", ordinal: ordinal,
+          time: 100 * ordinal, values: ["name": .text(name)]))
+    }
+    try tables.connection.begin()
+    _ = try views.updateChanges(
+      of: tables.current, history: tables.history, over: tables.connection)
+    _ = try views.updateStates(of: tables.current, history: tables.history, over: tables.connection)
+    try tables.connection.execute("COMMIT")
+    #expect(
+      try tables.rows(
+        "SELECT field, old_value, old_is_known, new_value FROM \(Self.changes) ORDER BY 1")
+        == ["name|-|f|b", "-|-|-|-"])
+    #expect(
+      try tables.rows(
+        """
+        SELECT name, _stale FROM \(SQLIdentifier.quoted(SampleTables.schema)).thing_versions \
+        ORDER BY _valid_from
+        """) == ["a|t", "b|t"])
+  }
+
   @Test("A view of that name that somebody else made is kept")
   func foreignView() async throws {
     let tables = try await SampleTables(takesReads: true)

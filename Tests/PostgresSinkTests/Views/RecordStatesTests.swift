@@ -192,7 +192,8 @@ import Testing
       """)
     try Self.refold(tables)
     #expect(
-      try tables.rows("SELECT id, _is_current, _stale FROM \(Self.schema).thing_versions ORDER BY id")
+      try tables.rows(
+        "SELECT id, _is_current, _stale FROM \(Self.schema).thing_versions ORDER BY id")
         == ["1|t|t", "2|t|f"])
     #expect(try Self.states(tables, at: 160)["1"]?.last == "t")
   }

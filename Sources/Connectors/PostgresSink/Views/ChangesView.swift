@@ -46,6 +46,8 @@ struct ChangesView {
   var users: Users?
   /// Milliseconds; see `ReadMerge`.
   var visibilityWait = ReadMerge.visibilityWait
+  /// Other changes may have been left out between two, so that no value before is known.
+  var selectsChanges = false
 
   static let columns: [Column] = [
     Column(name: "id", type: "text"), Column(name: "field", type: "text"),
@@ -245,8 +247,13 @@ struct ChangesView {
       THEN v.event_value IS NOT DISTINCT FROM v.read_value AND \(ofEvent) \
       ELSE (r.last)._changed_fields IS NOT NULL OR \(self.isSet("v.read_value", "(r.last)")) END
       """
+    let isNew = "CASE WHEN f.field IS NOT NULL THEN \(self.isFull("h")) END AS new_is_known"
+    guard !self.selectsChanges else {
+      return
+        "SELECT \(isNew), CASE WHEN f.field IS NOT NULL THEN false END AS old_is_known OFFSET 0"
+    }
     return """
-      SELECT CASE WHEN f.field IS NOT NULL THEN \(self.isFull("h")) END AS new_is_known, \
+      SELECT \(isNew), \
       CASE WHEN f.field IS NOT NULL THEN coalesce(NOT EXISTS (SELECT FROM \(self.states) \
       AND to_jsonb(c.*) ->> 'state' = 'without events') AND (\(known)) AND NOT (\(self.isLost)), false) \
       END AS old_is_known OFFSET 0

@@ -14,6 +14,8 @@ struct RecordStates {
   var listedNames: [String: [String]] = [:]
   /// Milliseconds; see `ReadMerge`.
   var visibilityWait = ReadMerge.visibilityWait
+  /// Other changes may have been left out between two, so that no state is certain.
+  var selectsChanges = false
   /// The bookkeeping has the parts of topics that were lost.
   var notesRanges = false
 
@@ -204,6 +206,7 @@ struct RecordStates {
   /// - Parameter image: when the newest image was; nil for the current row, which has what was read since
   ///   the loss.
   private func loss(of id: String, read: String, image: String?, _ moment: String) -> String {
+    guard !self.selectsChanges else { return "true" }
     let bookkeeping = Bookkeeping(schema: self.history.schema)
     let entity = SQLIdentifier.literal(self.history.entity)
     let resync = """

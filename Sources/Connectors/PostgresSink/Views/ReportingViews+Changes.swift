@@ -22,6 +22,7 @@ extension ReportingViews {
     var view = ChangesView(history)
     view.renames = try self.renames(of: history, renames, over: connection)
     view.visibilityWait = self.visibilityWait
+    view.selectsChanges = self.selectsChanges
     view.users = users
     if users == nil { view.users = try self.users(over: connection) }
     let state = try ViewState(name, self.bookkeeping, over: connection)

@@ -72,6 +72,7 @@ extension ReportingViews {
   ) throws(PostgresError) -> RecordStates? {
     guard var states = RecordStates(current: current, history: history) else { return nil }
     states.visibilityWait = self.visibilityWait
+    states.selectsChanges = self.selectsChanges
     states.notesRanges = try makesReads ? true : self.exists("_etl_missing_range", over: connection)
     let names = history.listedNames(
       try self.renames(of: history, renames, over: connection))

@@ -8,22 +8,26 @@ package struct ReportingViews {
   private let style: SQLIdentifier.Style
   /// Milliseconds after which every reader sees a commit.
   let visibilityWait: Int64
+  /// See `PostgresSinkConfiguration`.
+  let selectsChanges: Bool
 
   /// - Parameter columns: the style of column names.
   package init(
     schema: String, columns: SQLIdentifier.Style = .lower,
-    visibilityWait: Int64 = ReadMerge.visibilityWait
+    visibilityWait: Int64 = ReadMerge.visibilityWait, selectsChanges: Bool = false
   ) {
     self.schema = schema
     self.bookkeeping = Bookkeeping(schema: schema)
     self.style = columns
     self.visibilityWait = visibilityWait
+    self.selectsChanges = selectsChanges
   }
 
   package init(_ configuration: PostgresSinkConfiguration) {
     self.init(
       schema: configuration.schema, columns: configuration.columns,
-      visibilityWait: configuration.reads?.visibilityWait ?? ReadMerge.visibilityWait)
+      visibilityWait: configuration.reads?.visibilityWait ?? ReadMerge.visibilityWait,
+      selectsChanges: configuration.selectsChanges)
   }
 
   package enum Outcome: Sendable, Equatable {

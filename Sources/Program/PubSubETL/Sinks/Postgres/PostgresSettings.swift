@@ -17,6 +17,7 @@ struct PostgresSettings: ConfiguredSink, Equatable {
     if snapshot.mode != .never || pipeline.repair.mode == .auto {
       sink.reads = PostgresSinkConfiguration.Reads(visibilityWait: snapshot.visibilityWait)
     }
+    sink.selectsChanges = !(pipeline.stages + self.stages).valueConditionNames.isEmpty
     return sink
   }
 
