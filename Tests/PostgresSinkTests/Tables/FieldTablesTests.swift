@@ -84,6 +84,20 @@ struct FieldTablesTests {
     try run.commit()
   }
 
+  @Test("A table that somebody else has locked is updated by a later run")
+  func locked() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database)
+    try run.sink.noteDescriptions([Self.stage], of: "Opportunity")
+    try run.eye.execute("BEGIN; LOCK TABLE salesforce._fields")
+    try run.sink.noteDescriptions([Self.amount], of: "Opportunity")
+    try run.eye.execute("COMMIT")
+    #expect(try Self.fields(run, "field") == ["StageName"])
+    #expect(run.notices.count == 1)
+    try run.sink.noteDescriptions([Self.amount], of: "Opportunity")
+    #expect(try Self.fields(run, "field") == ["Amount"])
+  }
+
   @Test("A role that may not create or change the tables does without them")
   func rights() async throws {
     let database = try await TestDatabase()

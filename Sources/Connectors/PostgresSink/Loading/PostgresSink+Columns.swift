@@ -43,14 +43,21 @@ extension PostgresSink {
 
   /// Never ends a run: readers can do without these tables.
   package func noteDescriptions(_ fields: [FieldDescription], of entity: String) throws {
+    let isLocked: Set<String> = [SQLState.lockNotAvailable]
     do {
-      try self.session.retrying {
-        try FieldTables(self.catalog.bookkeeping).store(fields, of: entity, over: $0)
+      try self.session.retrying(butFor: isLocked) { connection in
+        try connection.transaction { () throws(PostgresError) in
+          try connection.execute(self.configuration.lockLimit)
+          try FieldTables(self.catalog.bookkeeping).store(fields, of: entity, over: connection)
+        }
       }
-    } catch let error as PostgresError where error.disposition != .retry {
-      self.onNotice?(
-        "the tables _fields and _picklist of schema \(self.configuration.schema) were not updated: "
-          + error.message)
+    } catch let error as PostgresError
+      where error.disposition != .retry || isLocked.contains(error.sqlState ?? "")
+    {
+      self.warn(
+        "\(error.message); so the tables _fields and _picklist of schema "
+          + "\(self.configuration.schema) were not updated. If somebody else made one of them, "
+          + "rename it")
     }
   }
 

@@ -17,7 +17,7 @@ extension PostgresSink {
     for view in views { self.warn(view.message) }
   }
 
-  private func warn(_ message: String) {
+  func warn(_ message: String) {
     if self.warned.insert(message).inserted { self.onRepair?(message) }
   }
 

@@ -13,24 +13,22 @@ struct FieldTables {
 
   init(_ bookkeeping: Bookkeeping) { self.bookkeeping = bookkeeping }
 
-  /// Replaces what the tables have of an object. Rows that are the same stay as they are. Does
-  /// nothing if the role may not change the tables.
+  /// Replaces what the tables have of an object, in the open transaction. Rows that are the same stay
+  /// as they are. Does nothing if the role may not change the tables.
   func store(
     _ fields: [FieldDescription], of entity: String, over connection: PostgresConnection
   ) throws(PostgresError) {
-    try connection.transaction { () throws(PostgresError) in
-      guard try self.areKept(over: connection) else { return }
-      try self.replace(
-        Self.fields, key: ["field"],
-        values: [
-          "label text", "type text", "length int", "reference_to text[]", "formula text",
-          "help_text text",
-        ], by: Self.rows(of: fields), of: entity, over: connection)
-      try self.replace(
-        Self.choices, key: ["field", "value"],
-        values: ["label text", "is_active boolean", "is_default boolean", "position int"],
-        by: Self.choices(of: fields), of: entity, over: connection)
-    }
+    guard try self.areKept(over: connection) else { return }
+    try self.replace(
+      Self.fields, key: ["field"],
+      values: [
+        "label text", "type text", "length int", "reference_to text[]", "formula text",
+        "help_text text",
+      ], by: Self.rows(of: fields), of: entity, over: connection)
+    try self.replace(
+      Self.choices, key: ["field", "value"],
+      values: ["label text", "is_active boolean", "is_default boolean", "position int"],
+      by: Self.choices(of: fields), of: entity, over: connection)
   }
 
   /// Creates the tables if one is missing.
@@ -66,7 +64,8 @@ struct FieldTables {
     }
     let new = """
       (SELECT DISTINCT ON (\(list(key, of: "r"))) r.* FROM jsonb_to_recordset($2::jsonb) AS r \
-      (\((key.map { "\($0) text" } + values).joined(separator: ", ")))) AS n
+      (\((key.map { "\($0) text" } + values).joined(separator: ", "))) \
+      ORDER BY \(list(key + names, of: "r"))) AS n
       """
     let parameters = [entity, JSONValue.array(rows).text()]
     try connection.query(
