@@ -23,7 +23,7 @@ ROOT = os.path.normpath(os.path.dirname(os.path.abspath(__file__)) + "/../../.."
 PAGE = ROOT + "/Sources/Connectors/PostgresSink/PostgresSink.docc/Tables.md"
 TOPIC = "/data/OpportunityChangeEvent"
 # Of statements about other objects, or tables of an earlier version.
-ELSEWHERE = ("user_live", "account_live", "contact_live", "DROP VIEW")
+ELSEWHERE = ("user_live", "account_live", "contact_live", "'contact'", "DROP VIEW")
 # Records whose state, put together from the history, differs from their current row.
 DIFFERENCE = """
 SELECT count(*), count(*) FILTER (WHERE

@@ -53,20 +53,12 @@ struct RecordStates {
 
   // MARK: The function
 
-  /// The body of `<table>_at`; `$1` is the moment. Records that nothing has changed since are in the
-  /// current table.
+  /// The body of `<table>_at`; `$1` is the moment.
   var functionBody: String {
     let table = self.current.qualifiedName
-    let stamp =
-      self.hasReads ? "greatest(c._commit_timestamp, c._system_modstamp)" : "c._commit_timestamp"
-    let isUnchanged = "c._deleted_at IS NULL AND NOT c._partial AND \(stamp) <= $1"
     let tombstones = Bookkeeping(schema: self.history.schema).qualified("_etl_tombstone")
-    let read = self.hasReads ? "c._read_at" : "NULL"
-    let loss = self.loss(of: "c.id", read: read, image: nil, "$1")
     return """
-      SELECT c.id, \(self.values("c")), \(stamp), \
-      c._stale OR c._stale_fields IS NOT NULL OR \(loss) FROM \(table) AS c WHERE \(isUnchanged) \
-      UNION ALL SELECT n.id, \(self.values("s")), s._etl_since, s._etl_stale FROM (\
+      SELECT \(self.unchanged) UNION ALL SELECT n.id, \(self.values("s")), s._etl_since, s._etl_stale FROM (\
       SELECT h._record_id AS id FROM \(self.history.qualifiedName) AS h \
       WHERE h._commit_timestamp > $1 AND h._kind IN ('change', 'gap') AND h._record_id IS NOT NULL \
       UNION SELECT c.id FROM \(table) AS c \
@@ -74,20 +66,41 @@ struct RecordStates {
       UNION SELECT t.id FROM \(tombstones) AS t \
       WHERE t.entity = \(SQLIdentifier.literal(self.history.entity))) AS n \
       CROSS JOIN LATERAL (\(self.state(of: "n.id", at: "$1"))) AS s \
-      WHERE s._etl_alive AND NOT EXISTS (SELECT FROM \(table) AS c WHERE c.id = n.id AND \(isUnchanged))
+      WHERE s._etl_alive AND NOT EXISTS (SELECT FROM \(table) AS c WHERE c.id = n.id AND \(self.isUnchanged))
       """
-  }
-
-  private func values(_ alias: String) -> String {
-    self.columns.map { "\(alias).\($0.quotedName)::\($0.type.sqlName)" }.joined(separator: ", ")
   }
 
   /// The body of `<table>_at` for one record; `$1` is the moment, `$2` the ID.
   var recordBody: String {
     """
-    SELECT $2, \(self.values("s")), s._etl_since, s._etl_stale \
-    FROM (\(self.state(of: "$2", at: "$1"))) AS s WHERE s._etl_alive
+    SELECT \(self.unchanged) AND c.id = $2 \
+    UNION ALL SELECT $2, \(self.values("s")), s._etl_since, s._etl_stale \
+    FROM (\(self.state(of: "$2", at: "$1"))) AS s WHERE s._etl_alive AND NOT EXISTS (\
+    SELECT FROM \(self.current.qualifiedName) AS c WHERE c.id = $2 AND \(self.isUnchanged))
     """
+  }
+
+  /// SQL: the columns and conditions of a query for the records that nothing has changed since `$1`, from the current table.
+  private var unchanged: String {
+    let read = self.hasReads ? "c._read_at" : "NULL"
+    return """
+      c.id, \(self.values("c")), \(self.stamp), \
+      c._stale OR c._stale_fields IS NOT NULL OR \(self.loss(of: "c.id", read: read, image: nil, "$1")) \
+      FROM \(self.current.qualifiedName) AS c WHERE \(self.isUnchanged)
+      """
+  }
+
+  /// SQL: when a current row last changed.
+  private var stamp: String {
+    self.hasReads ? "greatest(c._commit_timestamp, c._system_modstamp)" : "c._commit_timestamp"
+  }
+
+  private var isUnchanged: String {
+    "c._deleted_at IS NULL AND NOT c._partial AND \(self.stamp) <= $1"
+  }
+
+  private func values(_ alias: String) -> String {
+    self.columns.map { "\(alias).\($0.quotedName)::\($0.type.sqlName)" }.joined(separator: ", ")
   }
 
   // MARK: The view
