@@ -36,6 +36,9 @@ package final class DeadLetterFile: DeadLetterStore {
   /// Receives lost letters before they are noted as dropped. If it throws, they stay lost.
   package var onDrop: ([LostLetters]) throws -> Void = { _ in }
 
+  /// Letters about these records are kept without their payloads.
+  package var erased = ErasedRecords()
+
   private let store: SegmentStore
   private let directory: String
   private let pipeline: String
@@ -231,7 +234,8 @@ package final class DeadLetterFile: DeadLetterStore {
     }
     head.write(to: &line)
     line.truncate(to: line.count - 1)
-    switch self.payload {
+    let isErased = self.erased.areNamed(in: letter.payload, topic: letter.topic)
+    switch isErased ? .none : self.payload {
     case .none:
       line.append(utf8: ",\"payload\":null}\n" as StaticString)
     case .full:

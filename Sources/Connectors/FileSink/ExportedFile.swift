@@ -103,9 +103,9 @@ package struct ExportedFile: Sendable, Equatable {
     _ kind: Kind, in directory: String, pipeline: String, _ scope: Scope = .present,
     _ body: (ExportedFile) -> Void
   ) throws(FileSinkError) {
-    let matcher = SegmentName.Matcher(
-      kind: kind == .deadLetters ? .deadLetters : .records, pipeline: pipeline)
-    let list = try FileList(in: directory, pipeline: kind == .deadLetters ? nil : pipeline)
+    let family: SegmentKind = kind == .deadLetters ? .deadLetters : .records
+    let matcher = SegmentName.Matcher(kind: family, pipeline: pipeline)
+    let list = try FileList(in: directory, pipeline: pipeline, family)
     func visit(_ line: UnsafeBufferPointer<UInt8>, _ name: UnsafeBufferPointer<UInt8>) {
       let start = name.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
       guard let parsed = matcher.parse(UnsafeBufferPointer(rebasing: name[start...])),

@@ -61,16 +61,23 @@ final class LineCopy {
 
   /// Appends the lines of a file.
   ///
-  /// - Parameter sha256: the hash of the file, with the end of its last frame.
+  /// - Parameters:
+  ///   - sha256: the hash of the file, with the end of its last frame.
+  ///   - edit: returns what replaces a line, without a line feed; nil leaves the line as it is.
   /// - Throws: `FileSinkError.inconsistent` for other content; `.io`.
   func append(
-    _ lines: SegmentLines, sha256: String, accordingTo evidence: Evidence = .checkpoint
+    _ lines: SegmentLines, sha256: String, accordingTo evidence: Evidence = .checkpoint,
+    editing edit: (UnsafeBufferPointer<UInt8>) -> [UInt8]? = { _ in nil }
   ) throws(FileSinkError) {
     var hash = SHA256()
     do {
       let hashing: (UnsafeRawBufferPointer) -> Void = { hash.update($0) }
       try lines.read(hashing: hashing) { line, _ in
-        self.text.append(line)
+        if let edited = edit(line) {
+          edited.withUnsafeBufferPointer { self.text.append($0) }
+        } else {
+          self.text.append(line)
+        }
         self.text.append(UInt8(ascii: "\n"))
         self.lineCount += 1
         if self.text.count >= Self.pieceByteCount { try self.compress(flushing: false) }

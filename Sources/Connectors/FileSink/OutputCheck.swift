@@ -289,7 +289,7 @@ package struct OutputState: Sendable, Equatable {
     try self.read(
       OutputCheck(
         directory: directory, kind: .deadLetters, pipeline: pipeline, policy: .fail, state: state),
-      FileList(in: directory, pipeline: nil))
+      FileList(in: directory, pipeline: pipeline, .deadLetters))
   }
 
   private static func read(

@@ -122,6 +122,30 @@ struct SegmentName: Equatable {
       + "-s0-r\(Self.sortable(Int(compaction)))-\(Self.padded(0))\(suffix)"
   }
 
+  /// Relative path of the file that takes the place of a finished one, with other lines.
+  ///
+  /// A file of events is named as if it had been compacted. In the name of a file of records that were
+  /// read, the digits before the number of its first record count how often it was rewritten. Views and
+  /// programs of earlier versions do not read that number.
+  static func rewrittenPath(of path: String, _ parsed: Parsed, kind: SegmentKind) -> String? {
+    let suffix = kind.suffix
+    guard path.hasSuffix(suffix) else { return nil }
+    var parts = path.dropLast(suffix.count).split(separator: "-", omittingEmptySubsequences: false)
+      .map { String($0) }
+    guard parsed.pass != nil else {
+      if parsed.compaction > 0 { parts.removeLast(Self.passPartCount) }
+      parts += ["s0", "r\(Self.sortable(Int(parsed.compaction + 1)))", Self.padded(0)]
+      return parts.joined(separator: "-") + suffix
+    }
+    guard let digits = parts.popLast() else { return nil }
+    let (count, row) = (digits.dropLast(Self.rowDigitCount), digits.suffix(Self.rowDigitCount))
+    guard let rewritten = count.isEmpty ? 0 : Int(count) else { return nil }
+    return (parts + ["\(rewritten + 1)\(row)"]).joined(separator: "-") + suffix
+  }
+
+  /// Digits of the number of a file's first record, which `padded` writes.
+  private static let rowDigitCount = 12
+
   /// `s1`, `r1` and `000000000000`.
   private static let passPartCount = 3
 

@@ -181,9 +181,12 @@ extension SegmentStore {
       let pipeline = self.identity.pipeline
       self.lock = .some(
         try Self.lock(self.directory, self.kind, pipeline: pipeline, on: self.fileSystem))
-      guard self.kind == .records else { return }
-      self.filesInUse = try FilesInUse(writingTo: self.directory, on: self.fileSystem)
-      try CompactionRecovery(self.directory, pipeline: pipeline, on: self.fileSystem).complete()
+      if self.kind == .records {
+        self.filesInUse = try FilesInUse(writingTo: self.directory, on: self.fileSystem)
+      }
+      try CompactionRecovery(
+        self.directory, pipeline: pipeline, self.kind, on: self.fileSystem
+      ).complete()
     } catch {
       throw self.fail(error)
     }

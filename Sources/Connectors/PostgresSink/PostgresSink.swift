@@ -234,6 +234,13 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     }
   }
 
+  /// The records whose values were erased from the tables.
+  package func erasedRecords() throws -> ErasedRecords {
+    try self.session.retrying {
+      try ErasedTable(Bookkeeping(schema: self.configuration.schema)).records(over: $0)
+    }
+  }
+
   /// Nothing is left to do: the transaction has done it.
   package func complete() {}
 

@@ -18,11 +18,8 @@ package final class FileCompaction {
   private let state: JSONValue?
   private let letters: Letters
   private let fileSystem: any FileSystem
-  private let recovery: CompactionRecovery
+  private let exchange: FolderExchange
   private let before: String?
-  private let pause: (Duration) -> Void
-  /// Folders were exchanged, and the old ones are still there.
-  private var hasOldFolders = false
 
   /// Where the pipeline's dead letters are.
   package struct Letters: Sendable {
@@ -62,10 +59,10 @@ package final class FileCompaction {
     self.state = state
     self.letters = letters
     self.fileSystem = fileSystem
-    self.recovery = CompactionRecovery(
-      configuration.directory, pipeline: configuration.pipeline, on: fileSystem)
+    self.exchange = FolderExchange(
+      .compaction, in: configuration.directory, pipeline: configuration.pipeline, on: fileSystem,
+      pause: pause)
     self.before = before
-    self.pause = pause
   }
 
   private var directory: String { self.configuration.directory }
@@ -85,7 +82,7 @@ package final class FileCompaction {
       let plan = try self.plan(of: folder)
       var object = Self.object(folder, plan)
       for (folder, groups) in try self.groups(of: plan) {
-        guard try self.isQuiet(folder) else {
+        guard try self.exchange.isQuiet(folder) else {
           object.busyFolderCount += 1
           continue
         }
@@ -108,26 +105,18 @@ package final class FileCompaction {
     guard try self.exists(self.directory) else { return [] }
     let lock = try SegmentStore.lock(
       self.directory, .records, pipeline: self.pipeline, on: self.fileSystem)
-    try self.recovery.complete()
+    try self.exchange.recovery.complete()
     // Found out before anything is copied.
-    try self.claim {}
+    try self.exchange.claim {}
     var objects: [CompactedObject] = []
     for folder in try self.objectFolders() where !isStopped() {
       let object = try self.compact(object: folder, isStopped)
       if object.fileCount > 0 { objects.append(object) }
     }
-    self.awaitListings()
-    try self.recovery.removeStaging()
+    try self.exchange.finish()
     _ = consume lock
     return objects
   }
-
-  /// Whoever began to list a folder before its exchange would miss names that are removed meanwhile.
-  private func awaitListings() {
-    if self.hasOldFolders { self.pause(Self.listingTime) }
-  }
-
-  private static let listingTime = Duration.seconds(1)
 
   private func objectFolders() throws(FileSinkError) -> [String] {
     try self.attempt { () throws(FileSystemError) in
@@ -147,7 +136,7 @@ package final class FileCompaction {
     for (folder, groups) in try self.groups(of: plan) where !isStopped() {
       let lines: [JSONValue]?
       do throws(FileSinkError) {
-        lines = try self.isQuiet(folder) ? self.compact(folder, groups) : nil
+        lines = try self.exchange.isQuiet(folder) ? self.compact(folder, groups) : nil
       } catch {
         guard error.code == .inconsistent else { throw error }
         object.faults.append(error.message)
@@ -283,29 +272,6 @@ package final class FileCompaction {
       path: "\(self.directory)/\(file.exported.name)", extent: .whole, fileSystem: self.fileSystem)
   }
 
-  /// Whether a folder has nothing but finished files, of this pipeline or others, and is no symbolic
-  /// link: that would be exchanged, and not the folder.
-  private func isQuiet(_ folder: String) throws(FileSinkError) -> Bool {
-    let path = "\(self.directory)/\(folder)"
-    let parent = self.fileSystem.parent(of: path)
-    let entries = try self.attempt { () throws(FileSystemError) in
-      try self.fileSystem.list(parent) ?? []
-    }
-    guard entries.contains(where: { "\(parent)/\($0.name)" == path && !$0.isLink }) else {
-      return false
-    }
-    return try self.names(in: folder) != nil
-  }
-
-  /// The names in a folder; nil if it has a file in progress, or a folder.
-  private func names(in folder: String) throws(FileSinkError) -> [String]? {
-    let entries = try self.attempt { () throws(FileSystemError) in
-      try self.fileSystem.list("\(self.directory)/\(folder)") ?? []
-    }
-    let isBusy = entries.contains { $0.isDirectory || $0.name.hasSuffix(".part") }
-    return isBusy ? nil : entries.map(\.name)
-  }
-
   // MARK: One folder
 
   /// Exchanges a folder.
@@ -314,45 +280,10 @@ package final class FileCompaction {
   private func compact(
     _ folder: String, _ groups: [[CompactionPlan.File]]
   ) throws(FileSinkError) -> [JSONValue]? {
-    let hidden = FolderSwitch.staging(of: folder, pipeline: self.pipeline)
-    let staging = "\(self.directory)/\(hidden)"
-    try self.attempt { () throws(FileSystemError) in
-      let parent = self.fileSystem.parent(of: staging)
-      let visible = "\(self.directory)/\(folder)"
-      if try !self.fileSystem.makeDirectory(parent, like: self.fileSystem.parent(of: visible)) {
-        try self.checkIsDirectory(parent)
-      }
-      try self.fileSystem.synchronizeDirectory(self.fileSystem.parent(of: parent))
-      guard try self.fileSystem.makeDirectory(staging, like: visible) else {
-        throw FileSystemError("mkdir", staging, code: FileSystemError.exists)
-      }
-      try self.fileSystem.synchronizeDirectory(parent)
-    }
-    var lines: [JSONValue] = []
-    do throws(FileSinkError) {
+    try self.exchange.exchange(folder) { staging throws(FileSinkError) in
+      var lines: [JSONValue] = []
       for group in groups { lines.append(try self.join(group, of: folder, in: staging)) }
-    } catch {
-      // The first error counts; what is left is removed by the next run.
-      try? self.recovery.remove(new: staging)
-      throw error
-    }
-    let planned = FolderSwitch(folder: folder, lines: lines)
-    var isMade = false
-    try self.claim { () throws(FileSinkError) in isMade = try self.make(planned, staging) }
-    guard isMade else {
-      try self.recovery.remove(new: staging)
-      return nil
-    }
-    self.hasOldFolders = true
-    return lines
-  }
-
-  /// A symbolic link would lead out of the directory.
-  private func checkIsDirectory(_ path: String) throws(FileSystemError) {
-    let parent = self.fileSystem.parent(of: path)
-    let entry = try self.fileSystem.list(parent)?.first { "\(parent)/\($0.name)" == path }
-    guard let entry, entry.isDirectory, !entry.isLink else {
-      throw FileSystemError("mkdir", path, code: FileSystemError.exists)
+      return lines
     }
   }
 
@@ -392,107 +323,9 @@ package final class FileCompaction {
       }
     }
     let result = try copy.finish(endsFrame: true)
-    try self.check(path, result, lineCount: copy.lineCount)
+    try self.exchange.check(path, result, lineCount: copy.lineCount)
     return Self.line(of: name, joining: group, result)
   }
-
-  /// The old files are going to be removed, so the new one has to be readable.
-  private func check(
-    _ path: String, _ result: LineCopy.Result, lineCount: Int
-  ) throws(FileSinkError) {
-    var text = SHA256()
-    var file = SHA256()
-    let lineEnd = [UInt8(ascii: "\n")]
-    var count: Int? = 0
-    do {
-      let hashing: (UnsafeRawBufferPointer) -> Void = { file.update($0) }
-      try SegmentLines(path: path, extent: .whole, fileSystem: self.fileSystem).read(
-        hashing: hashing
-      ) { line, _ in
-        text.update(line)
-        text.update(lineEnd)
-        count? += 1
-      }
-    } catch let error as FileSystemError {
-      throw FileSinkError(error)
-    } catch {
-      // A fault of its content.
-      count = nil
-    }
-    guard count == lineCount, text.snapshot().hex == result.textSHA256,
-      file.snapshot().hex == result.sha256
-    else {
-      throw FileSinkError(
-        .inconsistent,
-        "\(path) was written and cannot be read back as it was: the disk lost data. The files of "
-          + "this folder stay as they are; check the disk")
-    }
-  }
-
-  /// With the folder's lock: nobody begins a file in it, and no program of this version lists it.
-  ///
-  /// - Returns: false if it is in use, and stays as it is.
-  private func make(_ planned: FolderSwitch, _ staging: String) throws(FileSinkError) -> Bool {
-    let folder = "\(self.directory)/\(planned.folder)"
-    let replaced = Set(planned.replaced.compactMap { FolderSwitch.base($0, in: planned.folder) })
-    guard let names = try self.names(in: planned.folder), replaced.isSubset(of: names) else {
-      return false
-    }
-    do throws(FileSystemError) {
-      for name in names where !replaced.contains(name) {
-        try self.fileSystem.link("\(folder)/\(name)", to: "\(staging)/\(name)")
-      }
-      // A run may have removed a name just before, for example a file in progress.
-      try self.fileSystem.synchronizeDirectory(folder)
-      try self.fileSystem.synchronizeDirectory(staging)
-      try planned.store(in: self.directory, pipeline: self.pipeline, on: self.fileSystem)
-      try self.fileSystem.exchange(folder, with: staging)
-    } catch {
-      // A reader has removed a file.
-      if error.call == "link", error.code == ENOENT { return false }
-      // Not every file system can link files and exchange folders.
-      guard
-        FileSystemError.notSupported.contains(error.code) || [EXDEV, EBUSY].contains(error.code)
-      else {
-        throw FileSinkError(error)
-      }
-      self.awaitListings()
-      try self.recovery.complete()
-      throw FileSinkError(
-        .io, "\(folder) cannot be compacted and was not changed: \(error)", cause: error)
-    }
-    try self.keepLateFiles(from: staging, in: folder, listed: Set(names))
-    try self.recovery.list(planned)
-    return true
-  }
-
-  /// Files of others that came after the old folder was listed and before the exchange.
-  private func keepLateFiles(
-    from old: String, in folder: String, listed: Set<String>
-  ) throws(FileSinkError) {
-    try self.attempt { () throws(FileSystemError) in
-      for entry in try self.fileSystem.list(old) ?? [] where !listed.contains(entry.name) {
-        try self.fileSystem.move("\(old)/\(entry.name)", to: "\(folder)/\(entry.name)")
-      }
-    }
-  }
-
-  /// Calls `body` while nobody else uses the directory.
-  private func claim(_ body: () throws(FileSinkError) -> Void) throws(FileSinkError) {
-    var attempts = 0
-    let inUse = try FilesInUse(replacingIn: self.directory, on: self.fileSystem) {
-      attempts += 1
-      guard attempts < Self.attemptCount else { return false }
-      self.pause(Self.attemptPause)
-      return true
-    }
-    defer { withExtendedLifetime(inUse) {} }
-    try body()
-  }
-
-  /// `status` takes a moment; a run of another pipeline or `verify` takes longer than anybody wants to
-  /// wait.
-  private static let (attemptCount, attemptPause) = (50, Duration.milliseconds(100))
 
   private func attempt<Result>(
     _ body: () throws(FileSystemError) -> Result
@@ -539,21 +372,6 @@ extension FileCompaction {
       ("replaces", .array(group.map { .string($0.exported.name) })),
       ("resume", last.line["resume"] ?? nil),
     ])
-  }
-}
-
-extension JSONValue {
-  /// The object with other values of some members, which are added if it lacks them.
-  fileprivate func setting(_ values: [(name: String, value: JSONValue)]) -> JSONValue {
-    var members = self.members ?? []
-    for (name, value) in values {
-      if let index = members.firstIndex(where: { $0.name == name }) {
-        members[index] = JSONMember(name, value)
-      } else {
-        members.append(JSONMember(name, value))
-      }
-    }
-    return JSONValue(.object(members))
   }
 }
 

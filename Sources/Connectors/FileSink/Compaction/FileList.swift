@@ -7,15 +7,16 @@ struct FileList {
   private let manifest: Manifest
   private let made: FolderSwitch?
 
-  /// - Parameter pipeline: whose exchanges count; nil for files that nobody compacts.
+  /// - Parameter pipeline: whose exchanges count; nil for the files of all pipelines.
   /// - Throws: `FileSinkError`.
   init(
-    in directory: String, pipeline: String?, on fileSystem: any FileSystem = SystemFileSystem()
+    in directory: String, pipeline: String?, _ kind: SegmentKind = .records,
+    on fileSystem: any FileSystem = SystemFileSystem()
   ) throws(FileSinkError) {
     self.manifest = Manifest(directory: directory, fileSystem: fileSystem)
     guard let pipeline,
-      let found = try FolderSwitch.read(in: directory, pipeline: pipeline, on: fileSystem),
-      try found.isMade(in: directory, pipeline: pipeline, on: fileSystem)
+      let found = try FolderSwitch.read(in: directory, pipeline: pipeline, kind, on: fileSystem),
+      try found.isMade(in: directory, pipeline: pipeline, kind, on: fileSystem)
     else {
       self.made = nil
       return

@@ -2,7 +2,7 @@ internal import DurableFiles
 internal import Glibc
 
 /// A lock on the folders of a directory: runs that write files there and commands that read them
-/// share it, and compaction takes it alone while it exchanges a folder.
+/// share it, and `compact` and `erase` take it alone while they exchange a folder.
 ///
 /// Held until the object goes, or the process ends.
 final class FilesInUse {
@@ -52,12 +52,15 @@ final class FilesInUse {
     }
   }
 
-  /// For compaction.
+  /// For commands that exchange folders.
   ///
-  /// - Parameter wait: called between attempts. Returns false to give up.
+  /// - Parameters:
+  ///   - command: the command's name, for messages.
+  ///   - wait: called between attempts. Returns false to give up.
   /// - Throws: `FileSinkError.locked` if somebody else still has the lock, `.io`.
   init(
-    replacingIn directory: String, on fileSystem: any FileSystem, wait: () -> Bool
+    replacingIn directory: String, for command: String, on fileSystem: any FileSystem,
+    wait: () -> Bool
   ) throws(FileSinkError) {
     do throws(FileSystemError) {
       self.file = try OpenFile(Self.path(directory), [.write, .create], on: fileSystem)
@@ -69,7 +72,7 @@ final class FilesInUse {
       throw FileSinkError(
         .locked,
         "files in \(directory) are in use by a run of another pipeline, or by 'status' or 'verify'; "
-          + "run 'compact' again later")
+          + "run '\(command)' again later")
     }
   }
 }

@@ -18,6 +18,8 @@ struct FileCopy {
     /// The sink's state in the checkpoint; read before the manifest, so that a file finished in
     /// between is in one of them.
     var state: JSONValue?
+    /// Records that do not count.
+    var erased = ErasedRecords()
   }
 
   /// - Parameter ids: the records to read; nil reads all.
@@ -31,7 +33,7 @@ struct FileCopy {
     defer { withExtendedLifetime(inUse) {} }
     do {
       var sorter = EntrySorter(scratch, limits: limits)
-      var reader = FileReader(columns: columns, ids: ids)
+      var reader = FileReader(columns: columns, ids: ids, erased: source.erased)
       for file in try Self.files(of: source) { try reader.read(file, into: &sorter) }
       let sorted = try sorter.finish()
       return FileCopy(records: try Self.fold(sorted, columns, scratch))
@@ -173,12 +175,18 @@ struct FileCopy {
 private struct FileReader {
   private var line: RecordLine
   private let ids: Set<[UInt8]>?
+  private let erased: ErasedRecords
   private var id: [UInt8] = []
   private var bytes: [UInt8] = []
 
-  init(columns: ComparedColumns, ids: Set<[UInt8]>?) {
+  init(columns: ComparedColumns, ids: Set<[UInt8]>?, erased: ErasedRecords) {
     self.line = RecordLine(columns)
+    self.erased = erased
     self.ids = ids
+  }
+
+  private func isErased(_ id: [UInt8]) -> Bool {
+    !self.erased.isEmpty && id.withUnsafeBufferPointer { self.erased.contains($0) }
   }
 
   mutating func read(_ file: FileCopy.File, into sorter: inout EntrySorter) throws {
@@ -191,7 +199,7 @@ private struct FileReader {
         } catch {
           throw SegmentLines.Fault(line: number, reason: error.reason)
         }
-        guard let head, self.ids?.contains(self.id) ?? true else { return }
+        guard let head, self.ids?.contains(self.id) ?? true, !self.isErased(self.id) else { return }
         let isRead = head.patch.flags.contains(.isRead)
         self.id.append(FileCopy.separator)
         self.id.append(isRead ? FileCopy.readClass : FileCopy.changeClass)
@@ -227,6 +235,7 @@ extension FileCopy.Source {
   init(_ subject: FilesVerification.Subject, entity: String) throws {
     self.init(
       directory: subject.directory, pipeline: subject.pipeline, entity: entity,
-      topic: subject.topic, org: subject.org, state: try subject.state())
+      topic: subject.topic, org: subject.org, state: try subject.state(),
+      erased: subject.erased)
   }
 }

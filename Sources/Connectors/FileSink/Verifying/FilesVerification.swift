@@ -21,9 +21,12 @@ package final class FilesVerification {
     /// The sink's state in the checkpoint, read each time that the files are read.
     package var state: @Sendable () throws -> JSONValue?
     package var int64AsStrings: Bool
+    /// Records that are not compared.
+    package var erased: ErasedRecords
 
     package init(
       directory: String, pipeline: String, topic: String, org: String, int64AsStrings: Bool,
+      erased: ErasedRecords = ErasedRecords(),
       state: @escaping @Sendable () throws -> JSONValue?
     ) {
       self.directory = directory
@@ -32,6 +35,7 @@ package final class FilesVerification {
       self.org = org
       self.state = state
       self.int64AsStrings = int64AsStrings
+      self.erased = erased
     }
   }
 

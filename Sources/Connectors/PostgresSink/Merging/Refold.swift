@@ -1,3 +1,4 @@
+internal import Pipeline
 package import PostgresClient
 
 /// Rebuilds current rows from the history, through the same fold as loading.
@@ -51,10 +52,14 @@ package final class Refold {
   }
 
   /// Rebuilds the rows of records within the open transaction. Records without history do not
-  /// change, nor do rows that are older than the history and so hold more than it.
+  /// change, nor do rows that are older than the history and so hold more than it, nor those of
+  /// records whose values were erased.
   package func refold(
     records: [String], over connection: PostgresConnection
   ) throws -> Counts {
+    let erased = try ErasedTable(Bookkeeping(schema: self.history.schema))
+      .records(over: connection)
+    let records = erased.isEmpty ? records : records.filter { !erased.contains($0) }
     guard !records.isEmpty else { return Counts() }
     try connection.execute("\(DeltaTable.planSettings); \(Self.indexPlans)")
     try self.reader.readNames(over: connection)

@@ -21,6 +21,8 @@ package final class StageChain {
   private var removals: [String: Int] = [:]
   /// The copy of a lent batch that stages work on if they change rows; its memory is reused.
   private var copy: RecordBatch?
+  /// Records whose rows do not reach the first stage.
+  package var erased = ErasedRecords()
   /// Receives every batch before the first stage and after each stage.
   package weak var observer: (any StageObserver)?
 
@@ -63,6 +65,7 @@ package final class StageChain {
   /// of each stage in turn before the stage sees the rows.
   package func apply(to batch: RecordBatch) throws {
     let outputs = try self.outputs(of: batch.layout)
+    if !self.erased.isEmpty { self.leftOutCount += self.erased.removeRows(from: batch) }
     self.observer?.willEnter(self, batch)
     for (index, output) in outputs.enumerated() {
       batch.layout = output

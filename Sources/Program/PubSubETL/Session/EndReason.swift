@@ -86,6 +86,7 @@ enum EndReason: String, CaseIterable, Sendable {
   case unknownEntity = "unknown_entity"
   case unknownFile = "unknown_file"
   case unknownLetter = "unknown_letter"
+  case unknownRecord = "unknown_record"
   case unknownSink = "unknown_sink"
   case unknownTopic = "unknown_topic"
   case unprocessable
@@ -122,7 +123,7 @@ enum EndReason: String, CaseIterable, Sendable {
     case .ambiguousCondition, .answers, .certificate, .from, .input, .maxEvents, .noCopy,
       .noDatabase,
       .noHistory, .noObjects, .noRepair, .noSink, .notConfirmed, .refusedCondition,
-      .unknownEntity, .unknownLetter, .unknownSink, .unknownTopic:
+      .unknownEntity, .unknownLetter, .unknownRecord, .unknownSink, .unknownTopic:
       [.usage]
     case .classification:
       [.data, .refused]
@@ -251,6 +252,7 @@ enum EndReason: String, CaseIterable, Sendable {
     case .unknownEntity: "no table or file of the pipeline has this object"
     case .unknownFile: "a file has a name that only the exporter gives, and is not in the manifest"
     case .unknownLetter: "there is no dead letter with this ID"
+    case .unknownRecord: "`erase`: the ID belongs to another object"
     case .unknownSink: "the pipeline has no such sink"
     case .unknownTopic: "the pipeline has no such topic"
     case .unprocessable: "a stage refuses a dead letter"

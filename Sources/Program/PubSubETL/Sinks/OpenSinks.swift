@@ -89,6 +89,17 @@ final class OpenSinks {
     }
   }
 
+  /// The records whose values were erased from any of the sinks. Called when all are connected.
+  func erasedRecords() throws -> ErasedRecords {
+    var erased = ErasedRecords()
+    for (settings, _) in self.checkpointed {
+      guard let settings = settings as? any ErasingSink else { continue }
+      erased.formUnion(try settings.erasedRecords(self.context.configuration))
+    }
+    for (_, keeper) in self.keepers { erased.formUnion(try keeper.erasedRecords()) }
+    return erased
+  }
+
   /// The last event of a topic that the output has, by what is known beside the checkpoint.
   func lastExported(ofTopic topic: String) -> ExportedEvent? {
     self.surveyed.compactMap { $0.sink.lastExported(ofTopic: topic) }
@@ -149,6 +160,9 @@ protocol PositionKeepingSink: Store {
 
   /// The newest epoch that rows of the topics have; nil without rows.
   func newestEpoch(ofTopics topics: [String]) throws -> Int?
+
+  /// The records whose values were erased from the sink.
+  func erasedRecords() throws -> ErasedRecords
 
   /// For the journal, when the position was taken over from another run.
   func takeover(by owner: RunOwner) -> (old: JSONValue, new: JSONValue)?

@@ -185,6 +185,7 @@ final class DeadLetterRetry {
     }
     try sinks.recover()
     let deadLetters = try context.deadLetters(recoveredFrom: document.deadLetters)
+    session.stages.pipeline.erased = try sinks.erasedRecords()
     let staged = sinks.staged(session.stages)
     var next = document
     let checkpointed = CheckpointedStore(

@@ -40,7 +40,10 @@ extension PipelineRun {
       try sinks.connect()
       let positions = try self.startingPositions(document, sinks, context)
       try sinks.recover()
+      let erased = try sinks.erasedRecords()
+      session.stages.pipeline.erased = erased
       let deadLetters = try context.deadLetters(recoveredFrom: document?.deadLetters)
+      deadLetters.erased = erased
       try self.noteAccepted(deadLetters.acceptedFaults)
       let removed = try SinkRegistry.finishRemoved(
         succession, pipeline: self.configuration.name, org: session.org, clock: self.clock

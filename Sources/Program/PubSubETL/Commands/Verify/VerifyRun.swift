@@ -121,6 +121,9 @@ struct VerifyRun: Sendable {
     of part: ComparedPart, _ stages: RunStages, _ client: RESTClient
   ) throws -> PartComparison {
     let sink = part.sink
+    if let sink = sink as? any ErasingSink {
+      stages.pipeline.erased = try sink.erasedRecords(self.configuration)
+    }
     var (object, entry) = (part.object, part.entry)
     let own = stages.chain(of: sink)
     // Calculated fields change without events, so a difference in them is not drift.

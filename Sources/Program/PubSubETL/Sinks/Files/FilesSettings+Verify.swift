@@ -52,6 +52,7 @@ extension FilesSettings: VerifyingSink {
     let subject = FilesVerification.Subject(
       directory: self.directory, pipeline: configuration.name, topic: layout.topic,
       org: try FileCheckpointStore.peek(paths)?.org ?? "", int64AsStrings: self.int64 == .string,
+      erased: try self.erasedRecords(configuration),
       state: { try FileCheckpointStore.peek(paths)?.sinks[name]?.json })
     return try FilesVerification(
       of: subject, layout: layout, horizon: scope.horizon, excluding: scope.excluded,
