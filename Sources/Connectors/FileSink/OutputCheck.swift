@@ -165,10 +165,8 @@ struct OutputCheck {
   ) throws(FileSystemError) {
     var sizes: [String: Int] = [:]
     var unreadable: [ExportedFile] = []
-    for line in self.lines {
-      guard let json = try? JSONValue(parsing: line), let file = ExportedFile(json: json) else {
-        continue
-      }
+    for json in self.presentFiles {
+      guard let file = ExportedFile(json: json) else { continue }
       self.count += 1
       let size = try fileSystem.size(of: "\(self.directory)/\(file.name)")
       guard size != Int(file.bytes) else { continue }
