@@ -15,6 +15,8 @@ struct TestEvent: Equatable {
   var isUndecodable = false
   /// Number of the replay ID, when other events share it.
   var replay: Int?
+  /// Its rows have the column `_record_id`.
+  var recordID: String?
 }
 
 /// Layouts and batches for `TestEvent`s.
@@ -23,8 +25,12 @@ final class TestBatches {
 
   static let textSlot = MetadataSlot.count
 
-  func layout(topic: String, entity: String) -> RecordLayout {
-    if let layout = self.layouts[topic + entity] { return layout }
+  func layout(topic: String, entity: String, hasRecordID: Bool = false) -> RecordLayout {
+    let key = topic + entity + (hasRecordID ? " with IDs" : "")
+    if let layout = self.layouts[key] { return layout }
+    let recordID = Column(
+      name: "_record_id", path: ["_record_id"], content: .slot(MetadataSlot.recordID, .string),
+      isMetadata: true)
     let layout = RecordLayout(
       topic: topic, schemaID: "schema-\(entity)", entity: entity,
       family: topic.hasPrefix("/event/") ? .platformEvent : .changeEvent,
@@ -32,10 +38,11 @@ final class TestBatches {
       columns: [
         Column(
           name: "_event_id", path: ["_event_id"], content: .slot(MetadataSlot.eventID, .string),
-          isMetadata: true),
-        Column(name: "text", path: ["text"], content: .slot(Self.textSlot, .string)),
+          isMetadata: true)
+      ] + (hasRecordID ? [recordID] : []) + [
+        Column(name: "text", path: ["text"], content: .slot(Self.textSlot, .string))
       ])
-    self.layouts[topic + entity] = layout
+    self.layouts[key] = layout
     return layout
   }
 
@@ -43,7 +50,8 @@ final class TestBatches {
   func batches(_ events: ArraySlice<TestEvent>, epoch: Int = 1) -> [RecordBatch] {
     var batches: [RecordBatch] = []
     for event in events {
-      let layout = self.layout(topic: event.topic, entity: event.entity)
+      let layout = self.layout(
+        topic: event.topic, entity: event.entity, hasRecordID: event.recordID != nil)
       if batches.last?.layout !== layout { batches.append(RecordBatch(layout: layout)) }
       guard let batch = batches.last else { continue }
       batch.epoch = epoch
@@ -61,6 +69,9 @@ final class TestBatches {
       let row = batch.row(batch.addRow())
       row.set(MetadataSlot.eventID, to: eventID)
       row.set(Self.textSlot, to: text)
+      if let recordID = event.recordID {
+        row.set(MetadataSlot.recordID, to: self.bytes(recordID, batch))
+      }
     }
     batch.events.append(
       RecordBatch.Event(
