@@ -50,6 +50,7 @@ NOT_RUN = {
     "duckdb -init out/sales": "the queries that follow run in DuckDB's Python package",
     "duckdb -init out/opps": "the same",
     "$ pubsub-etl compact": "its output is that of another directory; the compact proof runs it",
+    "$ pubsub-etl erase": "it needs a record of the reader's org; the erase proof runs it",
     "30 2 * * *  . \"$HOME/.pubsub-etl.env\"; pubsub-etl compact": "the same",
     "┌───": "each simulated org has other numbers",
     "createdb sales": "the proof makes the database, and runs this pipeline",

@@ -276,7 +276,7 @@ package final class FileErasure {
     else {
       throw FileSinkError(
         .inconsistent,
-        "\(file.name) in the manifest has a name that this program does not give, or no SHA-256. "
+        "\(file.name) in the manifest has a name that this program does not give. "
           + LineCopy.Evidence.manifest.remedy)
     }
     let path = "\(staging)/\(base)"

@@ -7,6 +7,9 @@ import Pipeline
 /// `noteErased` comes first: from then on, no run writes values of the records. So an erasure that was
 /// killed can be repeated until it is complete.
 protocol ErasingSink: ConfiguredSink {
+  /// The output in a few words, for people.
+  var output: String { get }
+
   /// The records that were erased from the sink before.
   func erasedRecords(_ configuration: PipelineConfiguration) throws -> ErasedRecords
 

@@ -22,8 +22,8 @@ struct EraseCommand: ParsableCommand {
       mistakes in the pipeline file.
 
       EXAMPLES:
-        pubsub-etl erase crm.json --entity Contact --record 0035g00000XyZabAAF --dry-run
-        pubsub-etl erase crm.json --entity Contact --record 0035g00000XyZabAAF
+        pubsub-etl erase crm.json --entity Contact --record 003Dp0000004C9h
+        pubsub-etl erase crm.json --entity Lead --record 00QDp0000004C9h --dry-run
       """)
 
   @OptionGroup var options: PipelineOptions

@@ -7,6 +7,8 @@ struct ErasureReport {
     var name: String
     var type: String
     var place: String
+    /// The output in a few words, for people.
+    var output: String
     var result: ErasureResult
   }
 
@@ -27,7 +29,7 @@ struct ErasureReport {
       (label: "object", value: "\(self.entity), \(Phrase.count(self.records.count, "record"))")
     ]
     for entry in self.entries {
-      lines.append(("sink", "\(entry.name), \(entry.type) \(entry.place)"))
+      lines.append(("sink", "\(entry.name), \(entry.output)"))
       for part in entry.result.parts {
         let count = Phrase.count(part.count, entry.result.unit)
         lines.append(("", "\(part.name): \(count) \(self.verb)"))

@@ -99,7 +99,8 @@ struct RecordErasure {
 
   private func entry(_ sink: any ErasingSink, _ result: ErasureResult) -> ErasureReport.Entry {
     ErasureReport.Entry(
-      name: sink.name, type: type(of: sink).type, place: sink.place, result: result)
+      name: sink.name, type: type(of: sink).type, place: sink.place, output: sink.output,
+      result: result)
   }
 
   /// Which sinks are done, for a failure.

@@ -132,7 +132,7 @@ extension VerifyReport {
           ? ", \(ProgressLine.grouped(Int64(found.outdated))) of them missing or different: the next "
             + "run reads them again" : ": not judged"))
     add(found.tooYoung, "changed since: too recent to compare")
-    add(found.leftOut, "left out by a filter or route or erased, and not in the copy")
+    add(found.leftOut, "left out by a filter or route, or erased, and not in the copy")
     add(found.undecided, "not judged, because a condition of a stage cannot be checked")
     add(found.refused, "refused by a stage")
     lines += Self.lines(found, .refused)

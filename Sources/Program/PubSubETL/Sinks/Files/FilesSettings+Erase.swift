@@ -5,6 +5,8 @@ import JSON
 import Pipeline
 
 extension FilesSettings: ErasingSink {
+  var output: String { "files in \(self.directory)" }
+
   func erasedRecords(_ configuration: PipelineConfiguration) throws -> ErasedRecords {
     try ErasedList(directory: self.directory).records()
   }

@@ -2,6 +2,8 @@ import Pipeline
 import PostgresSink
 
 extension PostgresSettings: ErasingSink {
+  var output: String { "PostgreSQL, schema \(self.sink.schema)" }
+
   private func table(_ configuration: PipelineConfiguration) throws -> CheckpointTable {
     try CheckpointTable(
       pipeline: configuration.name, sink: self.name, self.sink(of: configuration))
