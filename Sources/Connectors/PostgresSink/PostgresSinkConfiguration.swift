@@ -61,8 +61,9 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   /// Configured types, by the column's name in lines (`Amount`, `BillingAddress_City`) or the
   /// dotted path of its field, either with the entity before it (`Opportunity.Amount`) or without.
   package var columnTypes: [String: PostgresType]
-  /// Columns to index in new tables, named as in `columnTypes` or by their SQL name. The index is
-  /// on the current table, or on the history if that is the only table.
+  /// Columns to index in new tables, named as in `columnTypes` or by their SQL name; `lookups` stands
+  /// for all columns with IDs of other records. The index is on the current table, or on the history
+  /// if that is the only table.
   package var indexes: [String] = []
   /// How long the sink waits for a database that does not answer, and how often it tries.
   package var retry = RetrySchedule()
@@ -136,9 +137,16 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   /// - Parameter column: of a table that is recreated, for which the names in lines are unknown.
   func isIndexed(_ column: TableState.Registered, of entity: String) -> Bool {
     let path = column.path.split(separator: ".").joined(separator: "_")
-    let names = [column.name, column.path, path]
-    return self.indexes.contains { index in
-      names.contains { index == $0 || index == "\(entity).\($0)" }
+    return self.isIndexed([column.name, column.path, path], column.salesforceType, of: entity)
+  }
+
+  /// - Parameter names: all names that the column has.
+  func isIndexed(_ names: [String], _ salesforceType: String?, of entity: String) -> Bool {
+    self.indexes.contains { index in
+      index == Self.lookups && salesforceType?.hasSuffix(":EntityId") == true
+        || names.contains { index == $0 || index == "\(entity).\($0)" }
     }
   }
+
+  private static let lookups = "lookups"
 }

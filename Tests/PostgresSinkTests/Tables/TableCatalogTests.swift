@@ -99,6 +99,24 @@ import Testing
     }
   }
 
+  @Test(
+    "The entry lookups gives all columns with IDs of other records an index")
+  func lookups() async throws {
+    let database = try await TestDatabase()
+    let connection = try database.connect()
+    let catalog = TableCatalog(database.configuration { $0.indexes = ["lookups"] })
+    let columns = [
+      Column("AccountId", 2, .string, salesforceType: "ForeignKey:EntityId"),
+      Column("Owner__c", 3, .string, salesforceType: "ForeignKey:EntityId"),
+      Column("EntityIdText__c", 4, .string, salesforceType: "Data:Text"),
+    ]
+    _ = try catalog.tables(for: self.sample.layout(columns), over: connection)
+    let indexed = try connection.column(
+      "SELECT indexdef FROM pg_indexes WHERE schemaname = 'salesforce' AND indexdef ~ '(account|owner|text)' ORDER BY 1"
+    ).map { String($0.split(separator: " ").last ?? "") }
+    #expect(indexed == ["(accountid)", "(owner__c)"])
+  }
+
   @Test("A second run over the same schema changes nothing, in this process or another")
   func idempotent() async throws {
     let database = try await TestDatabase()

@@ -78,9 +78,8 @@ package struct TableMapping: Sendable {
           name: name, type: type,
           earlierType: configured == nil ? PostgresType.earlier(column, type) : nil, path: path,
           salesforceType: column.salesforceType, content: column.content,
-          isIndexed: configuration.indexes.contains { index in
-            [column.name, path, name].contains { [$0, "\(layout.entity).\($0)"].contains(index) }
-          }))
+          isIndexed: configuration.isIndexed(
+            [column.name, path, name], column.salesforceType, of: layout.entity)))
     }
     self.fields = fields
   }

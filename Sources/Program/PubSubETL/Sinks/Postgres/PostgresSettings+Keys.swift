@@ -39,10 +39,10 @@ extension PostgresSettings {
           + "or without the entity in front.", example: ["Opportunity.Amount": "numeric"]),
       .key(
         "indexes", \.sink.indexes, .columnNames,
-        "Columns that new tables get an index on, for lookups: AccountId, or "
-          + "Opportunity.AccountId for one object. Current tables get it, or history tables if "
-          + "they are the only ones; columns of long texts do not fit into an index.",
-        example: ["AccountId"]),
+        "Columns that new tables get an index on: AccountId, or Opportunity.AccountId for one "
+          + "object, or lookups for all columns with IDs of other records. Current tables get it, "
+          + "or history tables if they are the only ones; columns of long texts do not fit into "
+          + "an index.", example: ["lookups"]),
       .key(
         "delete", \.sink.delete, .choice(called: "policy"),
         "What happens to the current row of a deleted record."),
