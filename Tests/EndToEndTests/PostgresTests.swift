@@ -80,6 +80,11 @@ import Testing
     .enabled(if: ProofScript.programs != nil))
   func followsThePage() throws { try ProofScript("reporting_proof.py").run() }
 
+  @Test(
+    "Two orgs in one database, a promoted replica and a restored back-up are what the page says",
+    .enabled(if: ProofScript.programs != nil))
+  func keepsWarehouse() throws { try ProofScript("warehouse_proof.py").run() }
+
   @Test("The view of changes has every change with its values, and no wrong one")
   func showsChanges() throws { try ProofScript("changes_proof.py").run("--events", "1000") }
 }
