@@ -44,28 +44,69 @@ struct ErasedRecordsTests {
     return erased
   }
 
-  @Test("A record is found by its first 15 characters")
+  @Test("A record is found by its object and its first 15 characters")
   func contains() throws {
     let erased = try self.erased()
-    #expect(erased.contains(Self.id) && erased.contains("003Dp0000004C9h"))
-    #expect(
-      !erased.contains("003Dp0000004C9iIAE") && !erased.contains("003") && !erased.contains(""))
+    func contains(_ id: String) -> Bool { erased.contains(id, of: "Contact") }
+    #expect(contains(Self.id) && contains("003Dp0000004C9h"))
+    #expect(!contains("003Dp0000004C9iIAE") && !contains("003") && !contains(""))
+    #expect(!erased.contains(Self.id, of: "Station__c"))
     #expect(erased.count == 1 && ErasedRecords().isEmpty)
   }
 
-  @Test("Events of dead letters are recognized by the object and the ID in their header")
+  private static let (own, channel) = ("/data/ContactChangeEvent", "/data/ChangeEvents")
+
+  /// The bytes of a change event: header and the rest.
+  private func event(_ entity: String, _ ids: [String], rest: String = "rest") -> [UInt8] {
+    func text(_ text: String) -> [UInt8] { [UInt8(text.utf8.count * 2)] + Array(text.utf8) }
+    return text(entity) + (ids.isEmpty ? [] : [UInt8(ids.count * 2)]) + ids.flatMap(text) + [0]
+      + Array(rest.utf8)
+  }
+
+  @Test("An event of a dead letter is about the records in its header, and no others")
   func letters() throws {
     let erased = try self.erased()
-    let named = [14] + Array("Contact".utf8) + [2, 36] + Array(Self.id.utf8) + [0]
-    let other = [22] + Array("Opportunity".utf8) + [2, 36] + Array(Self.id.utf8) + [0]
-    let (own, channel) = ("/data/ContactChangeEvent", "/data/ChangeEvents")
-    #expect(erased.areNamed(in: named, topic: own) && erased.areNamed(in: named, topic: channel))
-    // The ID as the value of a field.
-    #expect(!erased.areNamed(in: other, topic: channel))
-    #expect(!erased.areNamed(in: named, topic: "/data/OpportunityChangeEvent"))
-    #expect(!ErasedRecords().areNamed(in: named, topic: own))
-    for end in 0..<(named.count - 4) {
-      #expect(!erased.areNamed(in: Array(named[..<end]), topic: own), "\(end) bytes")
+    let named = self.event("Contact", [Self.id])
+    for topic in [Self.own, Self.channel] {
+      #expect(erased.remainder(of: named, topic: topic) == .nothing)
+      // The ID as the value of a field, such as ReportsToId.
+      let other = self.event("Contact", ["003Dp0000004C9gIAE"], rest: "\u{24}\(Self.id)")
+      #expect(erased.remainder(of: other, topic: topic) == .all)
+    }
+    let opportunity = self.event("Opportunity", [Self.id])
+    #expect(erased.remainder(of: opportunity, topic: Self.channel) == .all)
+    #expect(ErasedRecords().remainder(of: named, topic: Self.own) == .all)
+    #expect(erased.remainder(of: named, topic: "/event/Contact__e") == .all)
+  }
+
+  @Test("An event about several records keeps the others, whatever the form of the list")
+  func sharedLetters() throws {
+    let erased = try self.erased()
+    let ids = ["003Dp0000004C9gIAE", "003Dp0000004C9iIAE"]
+    let left = ErasedRecords.Remainder.others(self.event("Contact", ids))
+    let shared = self.event("Contact", [ids[0], Self.id, ids[1]])
+    #expect(erased.remainder(of: shared, topic: Self.own) == left)
+    // Two blocks, the first with a negative count and its size.
+    let first = Array(self.event("Contact", [ids[0]]).dropFirst(9).dropLast(5))
+    let second = self.event("Contact", [Self.id, ids[1]]).dropFirst(8)
+    let name = Array(self.event("Contact", []).prefix(8))
+    let blocks: [UInt8] = name + [1, UInt8(first.count * 2)] + first + second
+    #expect(erased.remainder(of: blocks, topic: Self.own) == left)
+  }
+
+  @Test("If a header cannot be read, the ID anywhere after the object's name counts")
+  func damagedLetters() throws {
+    let erased = try self.erased()
+    let named = self.event("Contact", [Self.id], rest: "")
+    for end in 0..<named.count {
+      let isNamed = end >= 8 + 2 + 15
+      let found = erased.remainder(of: Array(named[..<end]), topic: Self.own)
+      #expect(found == (isNamed ? .nothing : .all), "\(end) bytes")
+    }
+    for bytes in [[0x80, 0x80], [14], [255, 255, 255, 255, 255, 255, 255, 255, 255, 1]] as [[UInt8]]
+    {
+      #expect(erased.remainder(of: bytes, topic: Self.own) == .all)
+      #expect(erased.remainder(of: bytes + Array(Self.id.utf8), topic: Self.own) == .nothing)
     }
   }
 

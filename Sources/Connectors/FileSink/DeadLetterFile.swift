@@ -36,7 +36,7 @@ package final class DeadLetterFile: DeadLetterStore {
   /// Receives lost letters before they are noted as dropped. If it throws, they stay lost.
   package var onDrop: ([LostLetters]) throws -> Void = { _ in }
 
-  /// Letters about these records are kept without their payloads.
+  /// Payloads of letters do not name these records; a letter about no other record has none.
   package var erased = ErasedRecords()
 
   private let store: SegmentStore
@@ -234,8 +234,13 @@ package final class DeadLetterFile: DeadLetterStore {
     }
     head.write(to: &line)
     line.truncate(to: line.count - 1)
-    let isErased = self.erased.areNamed(in: letter.payload, topic: letter.topic)
-    switch isErased ? .none : self.payload {
+    var (letter, kept) = (letter, self.payload)
+    switch self.erased.remainder(of: letter.payload, topic: letter.topic) {
+    case .all: break
+    case .others(let payload): letter.payload = payload
+    case .nothing: kept = .none
+    }
+    switch kept {
     case .none:
       line.append(utf8: ",\"payload\":null}\n" as StaticString)
     case .full:

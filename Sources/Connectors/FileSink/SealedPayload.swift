@@ -1,6 +1,6 @@
 internal import Bytes
 package import Cryptography
-internal import JSON
+package import JSON
 internal import Pipeline
 
 /// A payload in a line of dead letters that only the holders of a key can read.
@@ -71,6 +71,25 @@ extension StoredDeadLetter {
     opened.letter.payload = payload
     opened.json = self.json(withPayload: payload)
     return opened
+  }
+
+  /// The line's members for another payload, sealed with the same key if it was sealed.
+  ///
+  /// - Parameters:
+  ///   - payload: nil removes it.
+  ///   - keys: those with which the letter was opened.
+  package func members(ofPayload payload: [UInt8]?, keys: [SealingKey]) -> [JSONMember] {
+    guard let payload else { return [JSONMember("payload", nil)] }
+    guard let key = keys.first(where: { $0.id == self.sealed?.keyID }) else {
+      return [JSONMember("payload", .string(payload.base64))]
+    }
+    var letter = self.letter
+    letter.payload = payload
+    let sealed = SealedPayload(letter, key: key)
+    return [
+      JSONMember("sealed", .string(sealed.bytes.base64)),
+      JSONMember("key_id", .string(sealed.keyID)),
+    ]
   }
 
   /// The line in its unsealed form.

@@ -39,7 +39,7 @@ struct ErasedListTests {
       #expect(Set(try self.list.entries().map(\.record)) == expected)
       #expect(try self.list.entries().count == expected.count)
       let read = try self.list.records()
-      #expect(expected.allSatisfy { read.contains($0.description) })
+      #expect(expected.allSatisfy { read.contains($0.description, of: "Contact") })
       self.fileSystem.powerCut(.nothing)
       #expect(try self.list.records() == read)
     }

@@ -45,7 +45,8 @@ struct FileErasureTests {
       id: .init(topic: "/data/ContactChangeEvent", epoch: 1, ordinal: 7),
       replayID: Array("r7".utf8).map { String($0, radix: 16) }.joined())
     let letters = try FileErasure(
-      [letter], inDeadLettersOf: "opps", directory: ScriptedRun.deadDirectory, state: nil,
+      [letter: [JSONMember("payload", nil)]], inDeadLettersOf: "opps",
+      directory: ScriptedRun.deadDirectory, state: nil,
       fileSystem: fileSystem
     ).run()
     #expect(letters.faults == [])
@@ -148,7 +149,7 @@ struct FileErasureTests {
     #expect(fileSystem.files[name]?.count == 20)
   }
 
-  @Test("A line that may be about a record but has no ID is a fault")
+  @Test("A line that has values and no ID is a fault, whatever else is in it")
   func noID() throws {
     let editor = RecordEditor([try RecordID(Self.victim)])
     func edited(_ line: String) throws(SegmentLines.Fault) -> String? {
@@ -159,7 +160,7 @@ struct FileErasureTests {
         }
       } catch let fault as SegmentLines.Fault { throw fault } catch { return nil }
     }
-    #expect(try edited("{\"_event_id\":\"e\",\"text\":\"x\"}") == nil)
+    #expect(try edited("{\"_event_id\":\"e\",\"_kind\":\"overflow\"}") == nil)
     #expect(
       try edited("{\"_record_id\":\"003Dp0000004C9iIAE\",\"Boss\":\"\(Self.victim)\"}") == nil)
     #expect(
@@ -167,7 +168,10 @@ struct FileErasureTests {
         "{\"_record_id\":\"\(Self.victim)\",\"_changed_fields\":[\"A\"],\"A\":1,\"_nonfinite\":{}}")
         == "{\"_record_id\":\"\(Self.victim)\",\"_changed_fields\":[\"A\"]}")
     #expect(try edited("{\"_record_id\":\"\(Self.victim)\",\"_kind\":\"change\"}") == nil)
-    for line in ["{\"Id\":\"\(Self.victim)\"}", "\"\(Self.victim)\"", "{\(Self.victim)"] {
+    for line in [
+      "{\"Id\":\"\(Self.victim)\"}", "\"\(Self.victim)\"", "{\(Self.victim)",
+      "{\"_event_id\":\"e\",\"text\":\"x\"}",
+    ] {
       let fault = #expect(throws: SegmentLines.Fault.self) { try edited(line) }
       #expect(fault?.line == 3)
     }

@@ -59,7 +59,7 @@ struct ErasingTests {
     #expect(
       after.filter { $0.hasPrefix(Self.victim) }
         == ["\(Self.victim)--005USER", "\(Self.victim)--005USER", "\(Self.victim)--false"])
-    #expect(try table.erasedRecords().contains(Self.victim))
+    #expect(try table.erasedRecords().contains(Self.victim, of: "Opportunity"))
     try table.noteErased(records, of: "Opportunity", owner: self.owner)
     let again = try table.erase(
       records, of: "Opportunity", removesDeleted: false, owner: self.owner)
@@ -87,7 +87,7 @@ struct ErasingTests {
     #expect(try self.values(run) == after)
     let next = try SinkRun(database, ordinal: 3)
     try next.sink.open()
-    #expect(try next.sink.erasedRecords().contains(Self.victim))
+    #expect(try next.sink.erasedRecords().contains(Self.victim, of: "Opportunity"))
     _ = next.sink.close()
   }
 
@@ -146,7 +146,56 @@ struct ErasingTests {
         == ["4", "about her,4,\(Self.other.uppercased())"])
   }
 
-  @Test("A database without tables has nothing to erase, and gets none")
+  @Test(
+    "Values that cannot be cleared end with an error that names the table, and nothing is changed",
+    arguments: [
+      (
+        "ALTER TABLE salesforce.opportunity_history ALTER name SET NOT NULL",
+        "ALTER COLUMN name DROP"
+      ),
+      ("ALTER TABLE salesforce.opportunity ALTER name SET NOT NULL", "\"opportunity\" cannot be"),
+      ("ALTER TABLE salesforce.opportunity_history RENAME TO old", "was dropped or renamed"),
+      (
+        """
+        CREATE FUNCTION salesforce.keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; \
+        CREATE TRIGGER keep BEFORE UPDATE ON salesforce.opportunity FOR EACH ROW \
+        EXECUTE FUNCTION salesforce.keep()
+        """, "1 rows of table"
+      ),
+      (
+        """
+        ALTER TABLE salesforce.opportunity ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; \
+        CREATE POLICY hiding ON salesforce.opportunity USING (false); \
+        CREATE ROLE policed LOGIN; GRANT ALL ON SCHEMA salesforce TO policed; \
+        GRANT ALL ON ALL TABLES IN SCHEMA salesforce TO policed
+        """, "row-level security"
+      ),
+    ])
+  func obstacles(change: String, expected: String) async throws {
+    let database = try await TestDatabase()
+    let run = try self.begin(database)
+    _ = run.sink.close()
+    let before = try self.values(run)
+    let role = "\(database.name)_policed"
+    try run.eye.execute(change.replacing("policed", with: role))
+    let isPoliced = change.contains("policed")
+    let table = try CheckpointTable(
+      pipeline: "opps", sink: "warehouse",
+      database.configuration {
+        guard isPoliced else { return }
+        $0.connection.url =
+          "host=127.0.0.1 port=\(database.cluster.port) user=\(role) dbname=\(database.name)"
+      })
+    let records = [try RecordID(Self.victim)]
+    let error = #expect(throws: PostgresError.self) {
+      try table.erase(records, of: "Opportunity", removesDeleted: false, owner: self.owner)
+    }
+    #expect(error?.message.contains(expected) == true, "\(error?.message ?? "")")
+    try run.eye.execute("ALTER TABLE IF EXISTS salesforce.old RENAME TO opportunity_history")
+    #expect(try self.values(run) == before)
+  }
+
+  @Test("Before the first run, the records are noted, and that is all")
   func nothing() async throws {
     let database = try await TestDatabase()
     let records = [try RecordID(Self.victim)]
@@ -155,5 +204,10 @@ struct ErasingTests {
     #expect(
       try table.erase(records, of: "Opportunity", removesDeleted: false, owner: self.owner) == [])
     #expect(try table.entities() == [])
+    #expect(try table.erasedRecords().contains(Self.victim, of: "Opportunity"))
+    // The first run finds the schema, and begins as in an empty one.
+    let run = try self.begin(database)
+    #expect(try run.sink.erasedRecords().count == 1)
+    _ = run.sink.close()
   }
 }

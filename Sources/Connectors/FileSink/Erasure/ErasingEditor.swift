@@ -37,7 +37,7 @@ struct RecordEditor: ErasingEditor {
   func edited(
     _ line: UnsafeBufferPointer<UInt8>, number: Int
   ) throws(SegmentLines.Fault) -> [UInt8]? {
-    guard self.mayName(line) else { return nil }
+    guard self.mayName(line) || !Self.has("\"_record_id\":", in: line) else { return nil }
     let limits = JSONLimits(byteCount: SegmentLines.maxLineByteCount)
     guard let json = try? JSONValue(parsing: Array(line), limits: limits),
       let members = json.members
@@ -59,20 +59,30 @@ struct RecordEditor: ErasingEditor {
 
   /// Whether a line has the text of an ID, perhaps as the value of another field.
   private func mayName(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
-    guard let start = line.baseAddress else { return false }
-    return self.texts.contains { text in
-      text.withUnsafeBufferPointer { text in
-        text.baseAddress.map { c_memmem(start, line.count, $0, text.count) != nil } ?? false
-      }
+    self.texts.contains { text in
+      text.withUnsafeBufferPointer { Self.has($0, in: line) }
     }
+  }
+
+  private static func has(_ text: StaticString, in line: UnsafeBufferPointer<UInt8>) -> Bool {
+    text.withUTF8Buffer { Self.has($0, in: line) }
+  }
+
+  private static func has(
+    _ text: UnsafeBufferPointer<UInt8>, in line: UnsafeBufferPointer<UInt8>
+  ) -> Bool {
+    guard let start = line.baseAddress, let text = text.baseAddress.map({ ($0, text.count) })
+    else { return false }
+    return c_memmem(start, line.count, text.0, text.1) != nil
   }
 }
 
-/// Removes the payloads of dead letters. What is left says where the event was, and why it failed.
+/// Changes the payloads of dead letters. A line without one says where the event was, and why it failed.
 struct LetterEditor: ErasingEditor {
-  private let letters: Set<DeadLetterLedger.Key>
+  /// The members for the payload of each.
+  private let letters: [DeadLetterLedger.Key: [JSONMember]]
 
-  init(_ letters: Set<DeadLetterLedger.Key>) { self.letters = letters }
+  init(_ letters: [DeadLetterLedger.Key: [JSONMember]]) { self.letters = letters }
 
   func edited(
     _ line: UnsafeBufferPointer<UInt8>, number: Int
@@ -81,11 +91,10 @@ struct LetterEditor: ErasingEditor {
     guard let json = try? JSONValue(parsing: Array(line), limits: limits),
       let letter = StoredDeadLetter(json: json)
     else { throw SegmentLines.Fault(line: number, reason: "it is not a dead letter") }
-    guard letter.hasPayload, self.letters.contains(DeadLetterLedger.Key(letter)) else {
+    guard letter.hasPayload, let members = self.letters[DeadLetterLedger.Key(letter)] else {
       return nil
     }
     let kept = (json.members ?? []).filter { !["payload", "sealed", "key_id"].contains($0.name) }
-    let cleared = JSONValue(.object(kept + [JSONMember("payload", nil)]))
-    return Array(cleared.text(.compact).utf8)
+    return Array(JSONValue(.object(kept + members)).text(.compact).utf8)
   }
 }

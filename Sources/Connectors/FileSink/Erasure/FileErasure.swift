@@ -66,13 +66,15 @@ package final class FileErasure {
       pause: pause)
   }
 
-  /// Erases the payloads of dead letters.
+  /// Changes dead letters.
   ///
   /// - Parameters:
+  ///   - letters: the members that each gets for its payload.
   ///   - directory: that of the dead letters, absolute.
   ///   - state: their state in the checkpoint.
   package convenience init(
-    _ letters: Set<DeadLetterLedger.Key>, inDeadLettersOf pipeline: String, directory: String,
+    _ letters: [DeadLetterLedger.Key: [JSONMember]], inDeadLettersOf pipeline: String,
+    directory: String,
     state: JSONValue?
   ) {
     self.init(
@@ -81,7 +83,8 @@ package final class FileErasure {
   }
 
   init(
-    _ letters: Set<DeadLetterLedger.Key>, inDeadLettersOf pipeline: String, directory: String,
+    _ letters: [DeadLetterLedger.Key: [JSONMember]], inDeadLettersOf pipeline: String,
+    directory: String,
     state: JSONValue?, fileSystem: any FileSystem
   ) {
     self.directory = directory
@@ -174,7 +177,8 @@ package final class FileErasure {
       guard lines == nil else { return }
       result.faults.append(
         "\(self.directory)/\(folder) has a file in progress of another pipeline, a folder, or is a "
-          + "symbolic link, so its files were not rewritten; remove that, and run 'erase' again")
+          + "symbolic link, so its files were not rewritten; run 'erase' for that pipeline first, or "
+          + "move the folder or link away, and run 'erase' again")
     } catch {
       guard error.code == .inconsistent else { throw error }
       result.faults.append(error.message)

@@ -33,7 +33,8 @@ struct FileCopy {
     defer { withExtendedLifetime(inUse) {} }
     do {
       var sorter = EntrySorter(scratch, limits: limits)
-      var reader = FileReader(columns: columns, ids: ids, erased: source.erased)
+      var reader = FileReader(
+        columns: columns, ids: ids, entity: source.entity, erased: source.erased)
       for file in try Self.files(of: source) { try reader.read(file, into: &sorter) }
       let sorted = try sorter.finish()
       return FileCopy(records: try Self.fold(sorted, columns, scratch))
@@ -175,18 +176,20 @@ struct FileCopy {
 private struct FileReader {
   private var line: RecordLine
   private let ids: Set<[UInt8]>?
+  private let entity: String
   private let erased: ErasedRecords
   private var id: [UInt8] = []
   private var bytes: [UInt8] = []
 
-  init(columns: ComparedColumns, ids: Set<[UInt8]>?, erased: ErasedRecords) {
+  init(columns: ComparedColumns, ids: Set<[UInt8]>?, entity: String, erased: ErasedRecords) {
+    self.entity = entity
     self.line = RecordLine(columns)
     self.erased = erased
     self.ids = ids
   }
 
   private func isErased(_ id: [UInt8]) -> Bool {
-    !self.erased.isEmpty && id.withUnsafeBufferPointer { self.erased.contains($0) }
+    !self.erased.isEmpty && id.withUnsafeBufferPointer { self.erased.contains($0, of: self.entity) }
   }
 
   mutating func read(_ file: FileCopy.File, into sorter: inout EntrySorter) throws {

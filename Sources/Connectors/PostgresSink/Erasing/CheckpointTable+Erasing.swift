@@ -45,8 +45,10 @@ extension CheckpointTable {
     _ records: [RecordID], of entity: String, removesDeleted: Bool
   ) throws -> [ErasedRows] {
     try self.reading(isQuick: false) {
+      try self.connection.execute(Self.allRows)
       let ids = SQLArray.literal(records.map { .some($0.description) })
       return try self.tables(of: entity).map { table in
+        try self.checkClearable(table, ids)
         let rows = try self.connection.query(
           "SELECT count(*) FROM \(self.bookkeeping.qualified(table.name)) "
             + "WHERE \(table.condition(removesDeleted: removesDeleted))", [ids])
@@ -62,7 +64,10 @@ extension CheckpointTable {
     _ records: [RecordID], of entity: String, owner: LeaseOwner
   ) throws {
     try self.changing(entity, owner) {
-      if try !self.schemaExists() { return }
+      if try !self.schemaExists() {
+        try self.connection.execute(
+          "CREATE SCHEMA \(SQLIdentifier.quoted(self.bookkeeping.schema))")
+      }
       try ErasedTable(self.bookkeeping).add(records, of: entity, over: self.connection)
     }
   }
@@ -78,8 +83,10 @@ extension CheckpointTable {
   ) throws -> [ErasedRows] {
     var changed: [ErasedRows] = []
     try self.changing(entity, owner) {
+      try self.connection.execute(Self.allRows)
       let ids = SQLArray.literal(records.map { .some($0.description) })
       for table in try self.tables(of: entity) {
+        try self.checkClearable(table, ids)
         let name = self.bookkeeping.qualified(table.name)
         let condition = table.condition(removesDeleted: removesDeleted)
         let isRemoved = table.kind == .current && removesDeleted
@@ -90,6 +97,14 @@ extension CheckpointTable {
         let rows = try self.connection.query(
           "WITH r AS (\(statement) RETURNING 1) SELECT count(*) FROM r", [ids])
         changed.append(ErasedRows(table: table.name, rowCount: Int(rows.number(0, 0) ?? 0)))
+        let left = try self.connection.query(
+          "SELECT count(*) FROM \(name) WHERE \(condition)", [ids])
+        guard left.number(0, 0) == 0 else {
+          throw PostgresError(
+            .refused,
+            "postgres: \(left[0, 0] ?? "") rows of table \(name) still have values, because a trigger "
+              + "or rule keeps them; disable it, and run 'erase' again")
+        }
       }
       if try self.exists("_etl_resync") {
         try self.connection.query(
@@ -124,6 +139,24 @@ extension CheckpointTable {
       self.rollBack()
       throw self.explained(error)
     }
+  }
+
+  /// An error instead of rows that a policy hides.
+  private static let allRows = "SET LOCAL row_security = off"
+
+  /// - Throws: if a column of a field cannot be null, and there are rows to clear.
+  private func checkClearable(_ table: Table, _ ids: String) throws(PostgresError) {
+    guard let column = table.notNull else { return }
+    let name = self.bookkeeping.qualified(table.name)
+    let id = table.kind == .current ? "id" : "_record_id"
+    let rows = try self.connection.query(
+      "SELECT 1 FROM \(name) WHERE \(id) = ANY ($1::text[]) LIMIT 1", [ids])
+    guard rows.rowCount == 1 else { return }
+    throw PostgresError(
+      .refused,
+      "postgres: column \(column) of table \(name) cannot be cleared, because it is NOT NULL. To "
+        + "allow it, run ALTER TABLE \(name) ALTER COLUMN \(column) DROP NOT NULL, and 'erase' again"
+    )
   }
 
   private func schemaExists() throws(PostgresError) -> Bool {
@@ -162,6 +195,8 @@ extension CheckpointTable {
     var values: [String]
     /// SQL names of all columns.
     var columns: Set<String>
+    /// A column of a field that must not be null, quoted.
+    var notNull: String?
 
     /// Rows of the records `$1` that have something to clear.
     func condition(removesDeleted: Bool) -> String {
@@ -201,7 +236,15 @@ extension CheckpointTable {
       // Events that are kept while all records are read.
       let kept = SQLIdentifier.shortened("_etl_kept_\(name)")
       for (name, kind) in [(name, kind)] + (kind == .current ? [(kept, .history)] : []) {
-        if let table = try self.table(name, kind) { tables.append(table) }
+        if let table = try self.table(name, kind) {
+          tables.append(table)
+        } else if name == registered[row, 0] {
+          throw PostgresError(
+            .lostTable,
+            "postgres: table \(self.bookkeeping.qualified(name)) was dropped or renamed. Rename it "
+              + "back, or run the pipeline, which rebuilds it or says what to do; then run 'erase' again"
+          )
+        }
       }
     }
     return tables
@@ -214,17 +257,21 @@ extension CheckpointTable {
   ) throws(PostgresError) -> Table? {
     let rows = try self.connection.query(
       """
-      SELECT a.attname, quote_ident(a.attname), NOT a.attnotnull AND a.attgenerated = '' \
+      SELECT a.attname, quote_ident(a.attname), NOT a.attnotnull AND a.attgenerated = '', \
+      a.attnotnull AND EXISTS (SELECT FROM \(self.bookkeeping.qualified("_etl_column")) AS c \
+      WHERE c.table_name = $2 AND c.column_name = a.attname) \
       FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 \
       AND NOT a.attisdropped ORDER BY a.attnum
-      """, [self.bookkeeping.qualified(name)])
+      """, [self.bookkeeping.qualified(name), name])
     guard rows.rowCount > 0 else { return nil }
     let fixed = Set(TableDefinition.allFixedColumns(kind).map(\.name))
     var table = Table(name: name, kind: kind, values: [], columns: [])
     for row in 0..<rows.rowCount {
       guard let column = rows[row, 0], let quoted = rows[row, 1] else { continue }
       table.columns.insert(column)
-      if !fixed.contains(column), rows[row, 2] == "t" { table.values.append(quoted) }
+      guard !fixed.contains(column) else { continue }
+      if rows[row, 2] == "t" { table.values.append(quoted) }
+      if rows[row, 3] == "t" { table.notNull = quoted }
     }
     return table
   }

@@ -59,7 +59,9 @@ package final class Refold {
   ) throws -> Counts {
     let erased = try ErasedTable(Bookkeeping(schema: self.history.schema))
       .records(over: connection)
-    let records = erased.isEmpty ? records : records.filter { !erased.contains($0) }
+    let entity = self.history.entity
+    let records =
+      erased.isEmpty ? records : records.filter { !erased.contains($0, of: entity) }
     guard !records.isEmpty else { return Counts() }
     try connection.execute("\(DeltaTable.planSettings); \(Self.indexPlans)")
     try self.reader.readNames(over: connection)

@@ -32,12 +32,12 @@ package struct ErasedRecords: Sendable, Equatable {
   }
 
   /// - Parameter recordID: UTF-8.
-  package func contains(_ recordID: UnsafeBufferPointer<UInt8>) -> Bool {
-    recordID.count >= RecordID.shortByteCount && self.entities[Key(recordID)] != nil
+  package func contains(_ recordID: UnsafeBufferPointer<UInt8>, of entity: String) -> Bool {
+    recordID.count >= RecordID.shortByteCount && self.entities[Key(recordID)] == entity
   }
 
-  package func contains(_ recordID: String) -> Bool {
-    Array(recordID.utf8).withUnsafeBufferPointer { self.contains($0) }
+  package func contains(_ recordID: String, of entity: String) -> Bool {
+    Array(recordID.utf8).withUnsafeBufferPointer { self.contains($0, of: entity) }
   }
 
   /// Removes the rows of these records from a batch.
@@ -46,17 +46,33 @@ package struct ErasedRecords: Sendable, Equatable {
   func removeRows(from batch: RecordBatch) -> Int {
     guard batch.layout.family == .changeEvent else { return 0 }
     let count = batch.rowCount
-    batch.keepRows { row, _ in !self.contains(row.text(MetadataSlot.recordID)) }
+    let entity = batch.layout.entity
+    batch.keepRows { row, _ in !self.contains(row.text(MetadataSlot.recordID), of: entity) }
     return count - batch.rowCount
   }
 
-  /// Whether the event of a dead letter may be about one of these records.
-  ///
-  /// The event need not be decodable: in its header, the name of the object is followed by the IDs of
-  /// the records.
-  package func areNamed(in payload: [UInt8], topic: String) -> Bool {
-    guard !self.isEmpty else { return false }
+  /// What is left of the event of a dead letter without these records.
+  package enum Remainder: Equatable {
+    /// The event is about other records only.
+    case all
+    /// The event is also about other records. Its payload without the IDs of these.
+    case others([UInt8])
+    case nothing
+  }
+
+  /// The event need not be decodable. If not even its header is, every ID in it counts.
+  package func remainder(of payload: [UInt8], topic: String) -> Remainder {
+    guard !self.isEmpty, TopicName.hasChanges(topic) else { return .all }
     let isChannel = TopicName.isChannel(topic)
+    guard let head = ChangeEventHead(payload),
+      isChannel || head.entity == TopicName.entity(topic)
+    else { return self.areNamed(in: payload, topic: topic, isChannel: isChannel) ? .nothing : .all }
+    let others = head.recordIDs.filter { !self.contains($0, of: head.entity) }
+    if others.count == head.recordIDs.count { return .all }
+    return others.isEmpty ? .nothing : .others(head.payload(naming: others, of: payload))
+  }
+
+  private func areNamed(in payload: [UInt8], topic: String, isChannel: Bool) -> Bool {
     let entity = TopicName.entity(topic)
     return payload.withUnsafeBufferPointer { payload in
       var length = 0

@@ -4,9 +4,10 @@ import JSON
 import Pipeline
 import PostgresSink
 
-/// Removes the payloads of a pipeline's dead letters about some records.
+/// Removes some records from the payloads of a pipeline's dead letters.
 ///
-/// A letter that waits is dropped before, because its event cannot be restored without the payload.
+/// A letter about no other record loses its payload. If it waits, it is dropped before, because its
+/// event cannot be restored.
 struct LetterErasure {
   private let configuration: PipelineConfiguration
   private let erased: ErasedRecords
@@ -14,8 +15,9 @@ struct LetterErasure {
 
   /// The letters that were found.
   struct Found {
-    var letters: Set<DeadLetterLedger.Key> = []
-    /// Those among them that wait.
+    /// With the members that their lines get for the payload.
+    var letters: [DeadLetterLedger.Key: [JSONMember]] = [:]
+    /// Those among them that wait and lose their payload.
     var waiting: [DeadLetterLedger.Key] = []
     var places: [CheckpointTable.LetterPlace] = []
     /// Letters that cannot be searched, as text.
@@ -38,10 +40,14 @@ struct LetterErasure {
     var found = Found()
     let damaged = try book.visit(all) { letter, outcome in
       guard letter.hasPayload, self.isSearched(letter.letter.topic) else { return }
+      let keys = self.configuration.deadLetter.keys
+      var payload: [UInt8]?
       do throws(SealedPayloadError) {
-        let opened = try letter.opened(with: self.configuration.deadLetter.keys)
-        guard self.erased.areNamed(in: opened.letter.payload, topic: letter.letter.topic) else {
-          return
+        let opened = try letter.opened(with: keys)
+        switch self.erased.remainder(of: opened.letter.payload, topic: letter.letter.topic) {
+        case .all: return
+        case .others(let others): payload = others
+        case .nothing: break
         }
       } catch {
         // Nobody needs the payload of a letter that does not wait.
@@ -52,8 +58,9 @@ struct LetterErasure {
           return
         }
       }
-      found.letters.insert(DeadLetterLedger.Key(letter))
-      if outcome == nil {
+      found.letters[DeadLetterLedger.Key(letter)] = letter.members(
+        ofPayload: payload, keys: keys)
+      if outcome == nil, payload == nil {
         found.waiting.append(DeadLetterLedger.Key(letter))
         found.places.append(CheckpointTable.LetterPlace(letter))
       }

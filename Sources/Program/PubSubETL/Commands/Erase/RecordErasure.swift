@@ -70,9 +70,15 @@ struct RecordErasure {
     for sink in self.sinks {
       try Self.naming(sink, "nothing was erased") { try sink.noteErased(request) }
     }
-    request.document = try OpenFilesFinish(
-      configuration: self.configuration, store: store, clock: self.clock
-    ).run()
+    do {
+      request.document = try OpenFilesFinish(
+        configuration: self.configuration, store: store, clock: self.clock
+      ).run()
+    } catch {
+      var failure = RunFailure(error)
+      failure.message += "; no sink is cleared. After that, run the same command again"
+      throw failure
+    }
     var report = self.report(isDryRun: false)
     let letters = LetterErasure(request)
     let found = try letters.find()
