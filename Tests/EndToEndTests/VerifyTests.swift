@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(
-    "A copy stays right while an admin adds, converts, hides and deletes fields between runs",
+    "A copy stays right while an admin adds, converts, renames, hides and deletes fields between runs",
     .enabled(if: ProofScript.programs != nil))
   func staysRightUnderAdministration() throws {
     try ProofScript("administration_proof.py").run(

@@ -339,6 +339,7 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     // Includes changes of an earlier attempt.
     if self.hasUnfilledTables { try self.fillTables() }
     self.hasUnfilledTables = false
+    for warning in tables.warnings { self.warn(warning) }
     for field in tables.discarded {
       self.onNotice?("\(layout.entity): field \(field) has no column and is not loaded")
     }

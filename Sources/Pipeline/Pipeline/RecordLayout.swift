@@ -28,6 +28,9 @@ package struct Column: Sendable, Equatable {
   package var content: Content
   /// `Data:Currency` and the like, from the schema's `doc`, without the custom field's ID.
   package var salesforceType: String?
+  /// The ID of a custom field, which stays when the field gets another name; for a part of a record,
+  /// followed by its name in it.
+  package var fieldID: String?
   /// Whether this is one of the columns that every line has and whose names begin with `_`.
   package var isMetadata: Bool
   /// The stage `set` computed the column, so the schema does not have it.

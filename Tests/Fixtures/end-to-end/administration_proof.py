@@ -5,12 +5,14 @@
 
 A simulator whose objects have records from before, a PostgreSQL server, and a pipeline with a snapshot. Between
 its runs fields are added (texts, numbers, dates, checkboxes that are false in every record, formulas), converted
-(a number to a text keeps the data, other conversions lose it), hidden from the run-as user and shown, deleted and
-restored; a few records change, too, so that events bring the new schemas. No such action moves a SystemModstamp.
+(a number to a text keeps the data, other conversions lose it), renamed, hidden from the run-as user and shown, deleted
+and restored; fields swap their names, and new fields get the names of deleted ones. A few records change, too, so that
+events bring the new schemas. No such action moves a SystemModstamp.
 
 After each few actions (--every), and runs until nothing is filling or stale, every value of every field that the
 org has is compared with the table:
 
+- A renamed field has one column, under its new name.
 - No NULL where the org has a value, and no other value, unless `_columns` says of the column that it is not
   complete. Rows that are marked (`_stale`, `_partial`) are counted, and compared at the end.
 - `verify --full` never says "equal" while a value differs of a column that `_columns` calls complete or filling.
@@ -62,8 +64,13 @@ FIELDS = {
 # What a field of a type can become.
 CONVERSIONS = {"number": "text", "text": "number", "date": "datetime", "datetime": "date"}
 ADDED = ["text", "number", "checkbox", "checkbox", "date", "datetime", "formula"]
+# The types of values in events. A schema's ID has these and the names, not the IDs of fields, so a name is not used
+# twice with the same type: nobody could tell the fields apart.
+FORMS = {"text": "string", "number": "double", "checkbox": "boolean", "date": "long", "datetime": "long"}
+CHECKBOXES = {"Is_Partner__c", "Active__c"}
 # Kinds of actions and how often they are chosen.
-WEIGHTS = {"add": 5, "convert": 4, "hide": 3, "show": 3, "delete": 2, "undelete": 2}
+WEIGHTS = {
+    "add": 5, "convert": 4, "rename": 4, "swap": 2, "reuse": 3, "hide": 3, "show": 3, "delete": 3, "undelete": 2}
 # Runs after which everything has been filled and repaired.
 RUNS = 8
 VISIBILITY_WAIT = 0.2
@@ -102,6 +109,16 @@ class Admin:
             for kind, names in kinds.items()
             for name in names
         }
+        self.forms = {
+            field: FORMS.get(kind, "boolean" if field[1] in CHECKBOXES else "string")
+            for field, kind in self.types.items()
+        }
+        # By name, also of fields that had it before.
+        self.former_forms = collections.defaultdict(set)
+        for field, form in self.forms.items():
+            self.former_forms[field].add(form)
+        # Names that fields had before they were renamed.
+        self.left = set()
         self.deleted, self.hidden = set(), set()
         # Since the last comparison: dates and times that became dates, fields that were hidden, and those of
         # them that were shown again.
@@ -116,11 +133,15 @@ class Admin:
         """Does one action; returns what it was."""
         while True:
             kind = self.chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-            action = getattr(self, kind)()
-            if action:
-                request = "fields?change=%s&field=%s.%s" % action[:3]
-                self.simulator.post(request + ("&type=" + action[3] if len(action) > 3 else ""))
-                return " ".join((action[0], "%s.%s" % action[1:3]) + action[3:])
+            found = getattr(self, kind)()
+            if found:
+                actions = found if isinstance(found, list) else [found]
+                for action in actions:
+                    key = "to" if action[0] == "rename" else "type"
+                    request = "fields?change=%s&field=%s.%s" % action[:3]
+                    self.simulator.post(request + ("&%s=%s" % (key, action[3]) if len(action) > 3 else ""))
+                return ", ".join(
+                    " ".join((action[0], "%s.%s" % action[1:3]) + action[3:]) for action in actions)
 
     def choose(self, fields):
         fields = sorted(fields)
@@ -144,14 +165,87 @@ class Admin:
                 return None
             self.used[source].add(name)
             kind = "formula:" + source[1]
-        self.types[entity, name] = "other" if kind == "checkbox" or kind.startswith("formula") else kind
+        self.note(entity, name, kind)
         return "add", entity, name, kind
+
+    def note(self, entity, name, kind):
+        """A new field."""
+        self.types[entity, name] = "other" if kind == "checkbox" or kind.startswith("formula") else kind
+        self.forms[entity, name] = FORMS.get(kind, "double")
+        self.former_forms[entity, name].add(self.forms[entity, name])
+
+    def reuse(self):
+        """A new field with the name of a deleted one."""
+        field = self.choose(self.deleted)
+        if field is None:
+            return None
+        kinds = [kind for kind, form in FORMS.items() if form not in self.former_forms[field]]
+        if not kinds:
+            return None
+        kind = self.chance.choice(kinds)
+        self.forget_field(field)
+        self.note(*field, kind)
+        return ("add", *field, kind)
+
+    def rename(self):
+        """Gives a field a new name, or that of a deleted one."""
+        field = self.choose(self.alive())
+        names = {
+            other for other in self.deleted
+            if other[0] == field[0] and self.forms[field] not in self.former_forms[other]}
+        other = self.choose(names) if self.chance.random() < 0.4 else None
+        if other is None:
+            self.added += 1
+            other = (field[0], "Renamed_%d__c" % self.added)
+        else:
+            self.forget_field(other)
+        self.move(field, other)
+        return ("rename", *field, other[1])
+
+    def swap(self):
+        """Two fields change names."""
+        field = self.choose(self.alive())
+        other = self.choose(other for other in self.alive() - {field} if other[0] == field[0])
+        if other is None:
+            return None
+        self.added += 1
+        between = (field[0], "Between_%d__c" % self.added)
+        self.move(field, between)
+        self.move(other, field)
+        self.move(between, other)
+        return [
+            ("rename", *field, between[1]), ("rename", *other, field[1]), ("rename", *between, other[1])]
+
+    def move(self, field, other):
+        """A field has another name."""
+        for known in (self.types, self.forms, self.used):
+            if field in known:
+                known[other] = known.pop(field)
+        for known in (self.hidden, self.were_hidden, self.reappeared, self.missed):
+            if field in known:
+                known.remove(field)
+                known.add(other)
+        if field in self.became_dates:
+            # Its events may have either name.
+            self.became_dates.add(other)
+        self.former_forms[other].add(self.forms[other])
+        self.left.add(field)
+
+    def forget_field(self, field):
+        """A deleted field that cannot come back, because another one has its name."""
+        self.deleted.remove(field)
+        for known in (self.types, self.forms, self.used):
+            known.pop(field, None)
+        for known in (self.were_hidden, self.reappeared, self.missed):
+            known.discard(field)
 
     def convert(self):
         field = self.choose(field for field in self.unused() if self.types[field] in CONVERSIONS)
         if field is None:
             return None
         self.types[field] = CONVERSIONS[self.types[field]]
+        self.forms[field] = FORMS[self.types[field]]
+        self.former_forms[field].add(self.forms[field])
         if self.types[field] == "date":
             self.became_dates.add(field)
         return ("convert", *field, self.types[field])
@@ -335,6 +429,9 @@ class Proof(harness.Exporter):
             "verify says equal, but %s" % text for text in comparison.unpromised if report["equal"]]
         if is_last and not report["equal"]:
             problems.append("verify says not equal: %s" % json.dumps(report)[:2000])
+        for entity, name in sorted(admin.left - set(admin.types)):
+            if (entity.lower(), name.lower()) in self.states():
+                problems.append("%s: the column of the renamed field %s is still there" % (entity, name))
         if problems:
             for text in problems[:SHOWN]:
                 print(text, file=sys.stderr)

@@ -42,10 +42,14 @@ extension RecordBatch {
 
 extension Column {
   /// A field of the schema in the given place behind the metadata.
-  init(_ name: String, _ place: Int, _ type: ColumnType, salesforceType: String? = nil) {
+  init(
+    _ name: String, _ place: Int, _ type: ColumnType, salesforceType: String? = nil,
+    fieldID: String? = nil
+  ) {
     self.init(
       name: name, path: [name], content: .slot(MetadataSlot.count + place, type),
       salesforceType: salesforceType)
+    self.fieldID = fieldID
   }
 }
 

@@ -155,6 +155,53 @@ struct FieldAdministrationTests {
     #expect(try Self.values(org, "Status__c").prefix(60).contains { $0 != .null })
   }
 
+  @Test("A renamed field keeps its ID and values, and its formula; names can be swapped")
+  func renamed() throws {
+    let org = try Self.org()
+    let before = Self.schemaID(org)
+    let (status, serial) = (try Self.values(org, "Status__c"), try Self.values(org, "Serial__c"))
+    try Self.change(org, "rename Station__c.Status__c Phase__c")
+    #expect(throws: APIRefusal.self) { _ = try Self.values(org, "Status__c") }
+    #expect(try Self.values(org, "Phase__c") == status)
+    let schema = try org.log.schema(try #require(Self.schemaID(org)))
+    #expect(
+      schema.json.contains(
+        "\"Phase__c\",\"type\":[\"null\",\"string\"],\"doc\":\"Data:DynamicEnum:00NDp00000S0044"))
+    try Self.change(org, "rename Station__c.Serial__c Status__c")
+    try Self.change(org, "rename Station__c.Phase__c Serial__c")
+    #expect(try Self.values(org, "Status__c") == serial)
+    #expect(try Self.values(org, "Serial__c") == status)
+    #expect(Self.schemaID(org) != before)
+    try org.publish(30, topic: Self.topic)
+    try Self.change(org, "hide Station__c.Serial__c")
+    try Self.change(org, "rename Station__c.Serial__c Phase__c")
+    #expect(throws: APIRefusal.self) { _ = try Self.values(org, "Phase__c") }
+    #expect(throws: SimulatorError.self) {
+      try Self.change(org, "rename Station__c.Phase__c Status__c")
+    }
+    #expect(throws: SimulatorError.self) {
+      try Self.change(org, "rename Station__c.Name Title__c")
+    }
+    try Self.change(org, "add Station__c.Half__c formula:Load__c")
+    try Self.change(org, "rename Station__c.Load__c Weight__c")
+    #expect(try Self.values(org, "Half__c").contains { $0 != .null })
+  }
+
+  @Test("A new field may have the name of a deleted one, which then cannot come back")
+  func reused() throws {
+    let org = try Self.org()
+    try Self.change(org, "hide Station__c.Status__c")
+    try Self.change(org, "delete Station__c.Status__c")
+    try Self.change(org, "add Station__c.Status__c text")
+    #expect(try Set(Self.values(org, "Status__c").map { "\($0)" }) == ["null"])
+    let schema = try org.log.schema(try #require(Self.schemaID(org)))
+    #expect(schema.json.contains("\"doc\":\"Data:Text:00NDp00000A0001\""))
+    try org.publish(60, topic: Self.topic)
+    try org.advanceDataAPI()
+    #expect(try Self.values(org, "Status__c").contains { $0 != .null })
+    #expect(throws: SimulatorError.self) { try Self.change(org, "undelete Station__c.Status__c") }
+  }
+
   @Test("A formula follows its number field and is calculated according to describe")
   func formula() throws {
     let org = try Self.org()
@@ -183,6 +230,7 @@ struct FieldAdministrationTests {
     for change in [
       "add Station__c.Checked__c checkbox", "convert Station__c.Reading__c text",
       "delete Station__c.Tags__c", "convert Station__c.Installed_On__c datetime",
+      "rename Station__c.Status__c Tags__c",
     ] { try first?.change(FieldChange(parsing: change)) }
     try first?.publish(30, topic: Self.topic)
     try first?.writeState(to: "\(directory.path)/first")

@@ -116,13 +116,13 @@ struct CopyPlan {
       self.compounds.append(
         Compound(
           slot: compound.slot, columns: others,
-          elements: others.map { self.element(tables.dataColumns[$0].name) }))
+          elements: others.map { self.element(tables.listedName($0)) }))
     }
     for slot in layout.fieldOrder {
       guard let column = columnOfSlot[slot] else { continue }
       self.listedFields.append(
         ListedField(
-          slot: slot, column: column, element: self.element(tables.dataColumns[column].name)))
+          slot: slot, column: column, element: self.element(tables.listedName(column))))
     }
   }
 

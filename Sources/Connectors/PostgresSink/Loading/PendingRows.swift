@@ -44,7 +44,7 @@ final class PendingRows {
     guard !self.isFor(tables) else { return }
     let columns = tables.dataColumns.prefix(self.open.columnCount)
     let isSame = self.tables.dataColumns.prefix(self.open.columnCount)
-      .elementsEqual(columns) { $0.path == $1.path && $0.type == $1.type }
+      .elementsEqual(columns) { $0.ordinal == $1.ordinal && $0.type == $1.type }
     guard isSame else {
       throw PostgresError(
         .configuration,

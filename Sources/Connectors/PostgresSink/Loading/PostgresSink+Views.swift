@@ -6,7 +6,10 @@ internal import PostgresClient
 extension PostgresSink {
   /// Warns of views that lack new values, at each run until they are changed.
   func warnOfReaders() throws {
-    let readers = try self.session.retrying { try self.catalog.outdatedReaders(over: $0) }
+    let readers = try self.session.retrying { connection in
+      try self.catalog.outdatedReaders(over: connection)
+        + self.catalog.viewConflicts(over: connection)
+    }
     for reader in readers { self.warn(reader.message) }
   }
 
@@ -70,10 +73,7 @@ extension PostgresSink {
         self.onNotice?(
           "view \(name) has other columns now and was created again; grant privileges on it again")
       } else if outcome == .kept {
-        let conflicts = try self.session.retrying {
-          try self.catalog.viewConflict(current, over: $0)
-        }
-        for conflict in conflicts { self.warn(conflict.message) }
+        try self.warnOfConflicts(tables)
       }
       try self.updateChanges(tables)
       try self.updateStates(tables)
@@ -113,11 +113,12 @@ extension PostgresSink {
       try self.views.updateStates(of: tables.current, history: history, over: self.connection)
     }
     if outcome == .foreign { self.warn(ofForeign: name) }
-    guard outcome == .kept else { return }
-    self.warn(
-      "postgres: \(SQLIdentifier.quoted(name)), or the function that shows records as they were, "
-        + "lacks columns because other views depend on it; drop those, and create them again after "
-        + "the next run")
+    if outcome == .kept { try self.warnOfConflicts(tables) }
+  }
+
+  private func warnOfConflicts(_ tables: ReportedTables) throws {
+    let conflicts = try self.session.retrying { try self.catalog.viewConflicts(tables, over: $0) }
+    for conflict in conflicts { self.warn(conflict.message) }
   }
 
   /// Shows the names of users in all views, now that there is a table with them.

@@ -3,8 +3,8 @@ internal import PostgresClient
 /// Finds columns by the names they had when an event was written. The lists of its row keep these
 /// names.
 ///
-/// When a field changes its type, a new column takes its name, and the old column is renamed
-/// (`TableEvolution`). The journal records each renaming and each schema when it was first seen;
+/// When a field changes its type, a new column takes its name, and the old column is renamed; when it
+/// gets another API name, its column is renamed (`TableEvolution`). The journal records each renaming and each schema when it was first seen;
 /// the schema's events were written then or later.
 struct EarlierColumnNames {
   /// Column indexes by name, -1 for a dropped column: one state at the table's creation, and one
@@ -51,7 +51,11 @@ struct EarlierColumnNames {
   }
 
   /// Reads the journal of a history table.
-  init(_ history: TableDefinition, over connection: PostgresConnection) throws(PostgresError) {
+  ///
+  /// - Parameter planned: renamings that a plan will have made since.
+  init(
+    _ history: TableDefinition, planned: [ColumnRename] = [], over connection: PostgresConnection
+  ) throws(PostgresError) {
     let journal = Bookkeeping(schema: history.schema).qualified("_etl_journal")
     let entries = try connection.query(
       """
@@ -66,7 +70,12 @@ struct EarlierColumnNames {
         Entry(
           action: entries[row, 0] ?? "", detail: entries[row, 1] ?? "",
           schemaID: entries[row, 2] ?? "")
-      })
+      }
+        + planned.filter { $0.table == history.name }.map {
+          Entry(
+            action: "rename_column", detail: Bookkeeping.renaming($0.from, $0.to),
+            schemaID: $0.schemaID)
+        })
   }
 
   /// Splits `old to new`, where each name may itself contain " to ".
@@ -86,5 +95,41 @@ struct EarlierColumnNames {
     let first = schemaID.flatMap { self.firstStates[$0] } ?? self.states.count - 1
     let column = self.states[first...].lazy.compactMap { $0[name] }.first
     return column == -1 ? nil : column
+  }
+
+  /// By index of the column, the names that lists of a schema's events have, where its present name means
+  /// another column in them.
+  func names(_ columns: [TableColumn], schemaID: String) -> [Int: String] {
+    guard !self.areToday, let first = self.firstStates[schemaID] else { return [:] }
+    var names: [Int: String] = [:]
+    for (index, column) in columns.enumerated()
+    where self.column(column.name, schemaID: schemaID) != index {
+      names[index] = self.states[first].first { $0.value == index }?.key
+    }
+    return names
+  }
+
+  /// IDs of the schemas in the journal.
+  var schemas: [String] { self.firstStates.keys.filter { !$0.isEmpty }.sorted() }
+
+  /// The column that had the name last.
+  func newestColumn(_ name: String) -> Int? {
+    let column = self.states.reversed().lazy.compactMap { $0[name] }.first
+    return column == -1 ? nil : column
+  }
+
+  /// By column of an earlier type of a field, the column that took its name, and so the field's newer
+  /// values.
+  func successors(_ columns: [TableColumn]) -> [Int: Int] {
+    var successors: [Int: Int] = [:]
+    for (index, renaming) in self.renamings.enumerated() {
+      let names = self.states[index + 1]
+      guard let old = names[renaming.to], let new = names[renaming.from], old >= 0, new >= 0,
+        columns[old].path == columns[new].path
+      else { continue }
+      successors[old] = new
+      successors[new] = nil
+    }
+    return successors
   }
 }

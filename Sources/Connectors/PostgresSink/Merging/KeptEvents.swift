@@ -16,12 +16,15 @@ final class KeptEvents {
   ) {
     var definition = current
     definition.kind = .history
-    definition.name = SQLIdentifier.shortened("_etl_kept_\(current.name)")
+    definition.name = Self.name(current.name)
     self.definition = definition
     self.history = HistoryTable(definition)
     self.refold = Refold(
       history: definition, current: current, delete: delete, visibilityWait: visibilityWait)
   }
+
+  /// SQL name, not quoted, for the events of a current table.
+  static func name(_ table: String) -> String { SQLIdentifier.shortened("_etl_kept_\(table)") }
 
   /// Creates the empty table in the open transaction.
   func create(over connection: PostgresConnection) throws(PostgresError) {

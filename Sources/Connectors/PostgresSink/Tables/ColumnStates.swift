@@ -26,31 +26,58 @@ struct ColumnStates {
     self.columns = bookkeeping.qualified("_etl_column")
   }
 
-  /// Whether the database has states; one of an earlier version may not, if the role may not
-  /// change its tables.
-  func exist(over connection: PostgresConnection) throws(PostgresError) -> Bool {
-    try self.exist(and: "true", over: connection)
+  /// What the bookkeeping has of each column.
+  struct Kept {
+    var states: Bool
+    /// The IDs of custom fields.
+    var fieldIDs: Bool
+    /// The database's date, in UTC.
+    var today: String
   }
 
-  /// Whether the role may also change them.
-  func areKept(over connection: PostgresConnection) throws(PostgresError) -> Bool {
-    try self.exist(and: "has_table_privilege(attrelid, 'UPDATE')", over: connection)
-  }
-
-  private func exist(
-    and condition: String, over connection: PostgresConnection
-  ) throws(PostgresError) -> Bool {
-    try connection.query(
+  /// What the database has; one of an earlier version may lack some, if the role may not change its
+  /// tables.
+  private func existing(
+    and condition: String = "true", over connection: PostgresConnection
+  ) throws(PostgresError) -> Kept {
+    let found = try connection.query(
       """
-      SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass($1) \
-      AND attname = 'state' AND NOT attisdropped AND \(condition))
-      """, [self.columns])[0, 0] == "t"
+      SELECT coalesce(bool_or(attname = 'state'), false), coalesce(bool_or(attname = 'field_id'), false), \
+      to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM pg_catalog.pg_attribute \
+      WHERE attrelid = to_regclass($1) AND NOT attisdropped AND \(condition)
+      """, [self.columns])
+    return Kept(
+      states: found[0, 0] == "t", fieldIDs: found[0, 1] == "t", today: found[0, 2] ?? "")
   }
 
-  /// The statements that add states to the bookkeeping of an earlier version. Columns that were
-  /// added to existing tables may lack values. Rows that were read were marked as partial if one
-  /// field could not be read.
+  func exist(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    try self.existing(over: connection).states
+  }
+
+  /// What the role may also change.
+  func kept(over connection: PostgresConnection) throws(PostgresError) -> Kept {
+    try self.existing(and: "has_table_privilege(attrelid, 'UPDATE')", over: connection)
+  }
+
+  func areKept(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    try self.kept(over: connection).states
+  }
+
+  /// The statements that complete the bookkeeping of an earlier version.
   func additions(over connection: PostgresConnection) throws(PostgresError) -> [String] {
+    let existing = try self.existing(over: connection)
+    var statements = existing.states ? [] : try self.stateAdditions(over: connection)
+    if !existing.fieldIDs {
+      statements.append("ALTER TABLE \(self.columns) ADD COLUMN IF NOT EXISTS field_id text")
+    }
+    return statements
+  }
+
+  /// Columns that were added to existing tables may lack values. Rows that were read were marked as
+  /// partial if one field could not be read.
+  private func stateAdditions(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> [String] {
     let journal = self.bookkeeping.qualified("_etl_journal")
     var statements = [
       """
@@ -76,6 +103,20 @@ struct ColumnStates {
           + "AND _read_at IS NOT NULL AND _deleted_at IS NULL")
     }
     return statements
+  }
+
+  private static let goneSince = "gone since "
+
+  /// The comment of a column, which says since when events no longer have its field. Whatever else it
+  /// says is kept.
+  ///
+  /// - Parameter day: nil if events have the field.
+  static func comment(_ comment: String?, goneSince day: String?) -> String? {
+    var parts = (comment ?? "").split(separator: ", ", omittingEmptySubsequences: false)
+    if parts.last?.hasPrefix(self.goneSince) == true { parts.removeLast() }
+    if parts == [""] { parts = [] }
+    if let day { parts.append(Substring(self.goneSince + day)) }
+    return parts.isEmpty ? nil : parts.joined(separator: ", ")
   }
 
   /// A statement that notes the state of a column.

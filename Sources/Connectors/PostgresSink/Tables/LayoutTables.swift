@@ -13,6 +13,16 @@ package struct LayoutTables: Sendable, Equatable {
   package var changes: [String]
   /// Fields left out by contract `discard`, reported once.
   package var discarded: [String]
+  /// Renames that could not be followed, one sentence each, reported once in a run.
+  package var warnings: [String]
+  /// By place in `dataColumns`, the names that lists of the layout's events have for columns whose
+  /// present name means another column in events of their schema.
+  var listedNames: [Int: String] = [:]
+
+  /// - Parameter column: its place in `dataColumns`.
+  func listedName(_ column: Int) -> String {
+    self.listedNames[column] ?? self.dataColumns[column].name
+  }
 
   var names: [String] { [self.history, self.current].compactMap(\.?.name) }
 
@@ -23,7 +33,8 @@ package struct LayoutTables: Sendable, Equatable {
 
   package init(
     history: TableDefinition?, current: TableDefinition?, dataColumns: [TableColumn],
-    columnIndices: [Int?], changes: [String] = [], discarded: [String] = []
+    columnIndices: [Int?], changes: [String] = [], discarded: [String] = [],
+    warnings: [String] = []
   ) {
     self.history = history
     self.current = current
@@ -31,5 +42,6 @@ package struct LayoutTables: Sendable, Equatable {
     self.columnIndices = columnIndices
     self.changes = changes
     self.discarded = discarded
+    self.warnings = warnings
   }
 }

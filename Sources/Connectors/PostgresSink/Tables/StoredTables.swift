@@ -71,7 +71,8 @@ extension EntityState {
       columns.append(
         TableColumn(
           name: registered.name, type: type, path: registered.path,
-          salesforceType: registered.salesforceType, isCompound: registered.isCompound))
+          salesforceType: registered.salesforceType, isCompound: registered.isCompound,
+          ordinal: registered.ordinal))
     }
     return columns
   }

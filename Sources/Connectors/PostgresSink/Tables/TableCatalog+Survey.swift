@@ -86,30 +86,59 @@ extension TableCatalog {
     return findings
   }
 
-  /// Live views whose columns other views prevent from following the table's.
+  /// Views of the sink whose columns other views prevent from following the table's.
   private func viewConflicts(
     of states: [EntityState], over connection: PostgresConnection
   ) throws(PostgresError) -> [TableFinding] {
     var findings: [TableFinding] = []
-    for table in states.compactMap({ $0.reported?.current }) {
-      findings += try self.viewConflict(table, over: connection)
+    for tables in states.compactMap(\.reported) {
+      findings += try self.viewConflicts(tables, over: connection)
     }
     return findings
   }
 
+  /// The same for all tables of this sink, at the start of a run. Without other views, no table is
+  /// looked at.
+  func viewConflicts(over connection: PostgresConnection) throws(PostgresError) -> [TableFinding] {
+    let others = try connection.query(
+      """
+      SELECT EXISTS (SELECT FROM pg_catalog.pg_depend AS d JOIN pg_catalog.pg_rewrite AS r \
+      ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid \
+      JOIN pg_catalog.pg_class AS v ON v.oid = r.ev_class LEFT JOIN pg_catalog.pg_class AS c \
+      ON d.refclassid = 'pg_catalog.pg_class'::regclass AND c.oid = d.refobjid AND c.relkind = 'v' \
+      AND c.oid <> v.oid LEFT JOIN pg_catalog.pg_proc AS p \
+      ON d.refclassid = 'pg_catalog.pg_proc'::regclass AND p.oid = d.refobjid \
+      JOIN pg_catalog.pg_namespace AS n ON n.oid IN (c.relnamespace, p.pronamespace) \
+      WHERE n.nspname = $1 AND NOT (v.relnamespace = n.oid AND p.oid IS NOT NULL \
+      AND right(v.relname, 9) = '_versions'))
+      """, [self.configuration.schema])
+    guard others[0, 0] == "t" else { return [] }
+    return try self.viewConflicts(
+      of: self.registeredStates(Set(Bookkeeping.names), over: connection), over: connection)
+  }
+
   /// The same for one table.
-  func viewConflict(
-    _ table: TableDefinition, over connection: PostgresConnection
+  func viewConflicts(
+    _ tables: ReportedTables, over connection: PostgresConnection
   ) throws(PostgresError) -> [TableFinding] {
     let views = ReportingViews(self.configuration)
+    let table = tables.current
+    func finding(_ message: String, _ statements: [String]) -> TableFinding {
+      TableFinding(
+        entity: table.entity, message: message, statements: statements, disposition: nil,
+        kind: .outdatedReader)
+    }
     return try self.inquiring(table.entity, over: connection) { () throws(PostgresError) in
-      try views.conflict(table, over: connection).map { view in
-        [
-          TableFinding(
-            entity: table.entity, message: "postgres: \(view.message)", statements: view.statements,
-            disposition: nil, kind: .outdatedReader)
-        ]
-      } ?? []
+      var findings =
+        try views.conflict(table, over: connection).map { view in
+          [finding("postgres: \(view.message)", view.statements)]
+        } ?? []
+      if let history = tables.history,
+        let message = try views.stateConflict(of: table, history: history, over: connection)
+      {
+        findings.append(finding(message, []))
+      }
+      return findings
     }
   }
 

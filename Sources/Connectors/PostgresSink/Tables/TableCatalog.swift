@@ -79,13 +79,12 @@ package final class TableCatalog {
     }
   }
 
-  /// The statements that add the states of columns to existing bookkeeping.
+  /// The statements that add the states of columns and the IDs of fields to existing bookkeeping.
   func missingColumnStates(over connection: PostgresConnection) throws(PostgresError) -> [String] {
-    let states = ColumnStates(self.bookkeeping)
-    guard try self.existingBookkeeping(over: connection).isSuperset(of: Bookkeeping.names),
-      try !states.exist(over: connection)
-    else { return [] }
-    return try states.additions(over: connection)
+    guard try self.existingBookkeeping(over: connection).isSuperset(of: Bookkeeping.names) else {
+      return []
+    }
+    return try ColumnStates(self.bookkeeping).additions(over: connection)
   }
 
   /// Creates the tables that reading records needs.
@@ -118,7 +117,19 @@ package final class TableCatalog {
     try self.prepare(over: connection)
     let mapping = try TableMapping(layout, self.configuration)
     let empty = try self.emptyState(of: mapping)
-    return try self.survivingRaces { () throws(PostgresError) in
+    var tables = try self.tables(for: layout, mapping, empty, over: connection)
+    if let history = tables.history {
+      let earlier = try EarlierColumnNames(history, over: connection)
+      tables.listedNames = earlier.names(history.dataColumns, schemaID: mapping.schemaID)
+    }
+    return tables
+  }
+
+  private func tables(
+    for layout: RecordLayout, _ mapping: TableMapping, _ empty: EntityState,
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> LayoutTables {
+    try self.survivingRaces { () throws(PostgresError) in
       var state = empty
       try state.read(over: connection, bookkeeping: Set(Bookkeeping.names))
       let evolution = try self.evolution(of: state, mapping, layout.topic)
@@ -143,7 +154,7 @@ package final class TableCatalog {
         guard error.sqlState == SQLState.insufficientPrivilege else { throw error }
         if self.configuration.reads != nil, self.mayAlter {
           self.mayAlter = false
-          return try self.tables(for: layout, over: connection)
+          return try self.tables(for: layout, mapping, empty, over: connection)
         }
         guard evolution.isOnlyFeed else { throw error }
         try self.noteUnlocked(evolution.statements, over: connection)

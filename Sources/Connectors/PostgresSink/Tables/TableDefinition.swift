@@ -12,16 +12,19 @@ package struct TableColumn: Sendable, Equatable {
   /// Whether the column holds a record that was not flattened. An update has only the parts that it
   /// changes; the current row keeps the others.
   package var isCompound: Bool
+  /// Its place in the bookkeeping, which it keeps under another name.
+  package var ordinal: Int
 
   package init(
     name: String, type: PostgresType, path: String, salesforceType: String? = nil,
-    isCompound: Bool = false
+    isCompound: Bool = false, ordinal: Int = 0
   ) {
     self.name = name
     self.type = type
     self.path = path
     self.salesforceType = salesforceType
     self.isCompound = isCompound
+    self.ordinal = ordinal
   }
 
   package var typeOID: UInt32 { self.type.oid }

@@ -4,6 +4,14 @@ internal import PostgresClient
 // Chooses the column for each field of the layout, with the statements that create it.
 extension TableEvolution {
   mutating func place(_ field: TableMapping.Field) throws(PostgresError) {
+    guard !self.refusedPaths.contains(field.path) else {
+      self.columnNames.append(nil)
+      return
+    }
+    guard let field = self.following(field) else {
+      self.discard(field)
+      return
+    }
     if let registered = self.registered(field.name) {
       let isOfType = field.acceptedTypes.contains { type in
         registered.sqlType == type.sqlName
@@ -17,7 +25,7 @@ extension TableEvolution {
     try self.use(field, field.name)
   }
 
-  private func registered(_ name: String) -> TableState.Registered? {
+  func registered(_ name: String) -> TableState.Registered? {
     for table in self.state.tables {
       if let found = table.registered[name] { return found }
     }
@@ -64,8 +72,7 @@ extension TableEvolution {
           "column \(SQLIdentifier.quoted(name)) \(type.sqlName) in "
             + "\(self.state.tables[index].qualifiedName) for field \(field.path)")
       case .evolve, .freeze, .discard:
-        try self.add(
-          name, type, path: field.path, salesforceType: field.salesforceType, to: index)
+        try self.add(field.registered(as: name, type), type, to: index)
       }
     }
     self.noteCompound(field, name)
@@ -115,17 +122,22 @@ extension TableEvolution {
     case .evolve:
       let kept = self.nameForOld(field.name)
       for index in self.state.tables.indices {
-        self.rename(field.name, to: kept, in: index)
-        if let earlier { self.rename(earlier.name, to: field.name, in: index) }
+        self.rename(field.name, to: kept, in: index, .type)
+        self.setID(nil, of: kept, in: index)
+        if let earlier { self.rename(earlier.name, to: field.name, in: index, .type) }
       }
       try self.use(field, field.name)
     }
   }
 
   /// `amount__float8`, with a number appended if that name is taken.
-  private func nameForOld(_ name: String) -> String {
+  func nameForOld(_ name: String) -> String {
     let type = self.registered(name).flatMap { PostgresType(rawValue: $0.sqlType) }
-    let base = "\(name)__\(type?.shortName ?? "old")"
+    return self.freeName("\(name)__\(type?.shortName ?? "old")")
+  }
+
+  /// A name that no column has, with a number appended if necessary.
+  func freeName(_ base: String) -> String {
     var number = 1
     while true {
       let candidate = SQLIdentifier.shortened(number == 1 ? base : "\(base)_\(number)")
@@ -139,10 +151,12 @@ extension TableEvolution {
 
   // MARK: Statements
 
+  /// - Parameter added: the column; its ordinal and state do not count.
   mutating func add(
-    _ name: String, _ type: PostgresType, path: String, salesforceType: String?, to index: Int
+    _ added: TableState.Registered, _ type: PostgresType, to index: Int
   ) throws(PostgresError) {
     let table = self.state.tables[index]
+    let name = added.name
     let column = SQLIdentifier.quoted(name)
     var isRebuilt = false
     if self.creations[index] != nil {
@@ -150,20 +164,21 @@ extension TableEvolution {
     } else {
       self.statements.append(
         "ALTER TABLE \(table.qualifiedName) ADD COLUMN \(column) \(type.sqlName)")
-      self.note(table, "add_column", "\(name) \(type.sqlName) for \(path)")
+      self.note(table, "add_column", "\(name) \(type.sqlName) for \(added.path)")
       let (isFromHistory, note) = try self.returning(name, to: table)
       isRebuilt = isFromHistory
       self.changes.append(
         "column \(column) \(type.sqlName) added to \(table.qualifiedName)\(note)")
     }
-    if let salesforceType {
+    if let salesforceType = added.salesforceType {
       self.statements.append(
         "COMMENT ON COLUMN \(table.qualifiedName).\(column) IS "
           + SQLIdentifier.literal(salesforceType))
     }
     self.state.tables[index].columns.append(
-      TableState.Column(name: name, typeOID: type.oid, sqlType: type.sqlName))
-    self.register(name, type, path, salesforceType, in: index)
+      TableState.Column(
+        name: name, typeOID: type.oid, sqlType: type.sqlName, comment: added.salesforceType))
+    self.register(added, type, in: index)
     if self.state.hasColumnStates, !isRebuilt { self.note(.filling, column: name, in: index) }
   }
 
@@ -192,43 +207,62 @@ extension TableEvolution {
   ) {
     guard self.state.tables[index].registered[name] == nil else { return }
     self.note(self.state.tables[index], "adopt_column", "\(name) \(type.sqlName) for \(field.path)")
-    self.register(name, type, field.path, field.salesforceType, in: index)
+    self.register(field.registered(as: name, type), type, in: index)
     if self.state.hasColumnStates { self.note(.filling, column: name, in: index) }
   }
 
   private mutating func register(
-    _ name: String, _ type: PostgresType, _ path: String, _ salesforceType: String?, in index: Int
+    _ added: TableState.Registered, _ type: PostgresType, in index: Int
   ) {
     let table = self.state.tables[index]
+    let name = added.name
     if self.state.tables[index].registered.change(name, { $0.sqlType = type.sqlName }) {
       // A registered column that was dropped by hand keeps its place.
       self.statements.append(
         self.bookkeeping.retype(column: name, of: table.name, sqlType: type.sqlName))
       return
     }
-    let ordinal = (table.registered.last?.ordinal ?? 0) + 1
-    let column = TableState.Registered(
-      name: name, ordinal: ordinal, path: path, salesforceType: salesforceType,
-      sqlType: type.sqlName)
+    var column = added
+    (column.state, column.isCompound) = (nil, false)
+    column.ordinal = (table.registered.last?.ordinal ?? 0) + 1
+    column.sqlType = type.sqlName
+    if !self.state.hasFieldIDs { column.fieldID = nil }
+    // One column has the ID: not that of another name which a stage gave the field before.
+    for other in table.registered where other.fieldID != nil && other.fieldID == column.fieldID {
+      self.setID(nil, of: other.name, in: index)
+    }
     self.state.tables[index].registered.append(column)
     self.statements.append(
       self.bookkeeping.register(column, of: table.name, schemaID: self.mapping.schemaID))
   }
 
-  mutating func rename(_ name: String, to newName: String, in index: Int) {
+  /// - Parameter explanation: the end of the sentence about the change.
+  mutating func rename(
+    _ name: String, to newName: String, in index: Int, _ reason: ColumnRename.Reason,
+    _ explanation: String = ""
+  ) {
     self.finishCreation(index)
     let table = self.state.tables[index]
     if self.state.tables[index].columns.change(name, { $0.name = newName }) {
       let (from, to) = (SQLIdentifier.quoted(name), SQLIdentifier.quoted(newName))
       self.statements.append("ALTER TABLE \(table.qualifiedName) RENAME COLUMN \(from) TO \(to)")
       self.note(table, "rename_column", Bookkeeping.renaming(name, newName))
-      self.renames.append(ColumnRename(table: table.name, from: name, to: newName))
-      self.changes.append("column \(from) of \(table.qualifiedName) renamed to \(to)")
+      self.renames.append(
+        ColumnRename(
+          table: table.name, from: name, to: newName, reason: reason,
+          schemaID: self.mapping.schemaID))
+      self.changes.append(
+        "column \(from) of \(table.qualifiedName) renamed to \(to)\(explanation)")
       if table.kind == .current, table.column(name)?.typeOID == PostgresType.text.oid {
         let names = [name, newName].map { SQLIdentifier.literal($0) }
         self.statements.append(
           "UPDATE \(table.qualifiedName) SET _stale_fields = array_replace(_stale_fields, "
             + "\(names[0]), \(names[1])) WHERE \(names[0]) = ANY (_stale_fields)")
+      }
+      if table.kind == .current, reason != .type {
+        // A pass that has kept events starts again: they would be in columns of other fields.
+        let kept = self.bookkeeping.qualified(KeptEvents.name(table.name))
+        self.statements.append("DROP TABLE IF EXISTS \(kept)")
       }
     }
     self.renameRegistered(name, to: newName, in: index)
@@ -242,6 +276,13 @@ extension TableEvolution {
 }
 
 extension TableMapping.Field {
+  /// The column of the field in the bookkeeping.
+  fileprivate func registered(as name: String, _ type: PostgresType) -> TableState.Registered {
+    TableState.Registered(
+      name: name, ordinal: 0, path: self.path, salesforceType: self.salesforceType,
+      fieldID: self.fieldID, sqlType: type.sqlName)
+  }
+
   fileprivate func canBeWritten(as type: PostgresType) -> Bool {
     let column = Column(name: self.name, path: [self.path], content: self.content)
     return CellEncoding.operation(from: column, to: type) != nil

@@ -7,6 +7,18 @@ package struct ColumnRename: Sendable, Equatable {
   var table: String
   var from: String
   var to: String
+  var reason: Reason
+  /// The schema that causes it.
+  var schemaID: String
+
+  enum Reason {
+    /// The field has another type, whose values go to a column of that name.
+    case type
+    /// The field has another API name.
+    case fieldName
+    /// Another field has the name now.
+    case otherField
+  }
 }
 
 /// Computes the changes that let the tables of an entity hold a layout. A pure function: it neither
@@ -20,7 +32,7 @@ struct TableEvolution {
   /// The changes that recreate dropped objects.
   private(set) var repairs: [String] = []
   var discarded: [String] = []
-  /// The statements only note the feed of the tables.
+  /// The statements only note the feed of the tables, and IDs of fields.
   private(set) var isOnlyFeed = false
   /// Tables to create, with the place of their statement. A rename empties the list, because later
   /// columns have to be added after the rename.
@@ -29,6 +41,10 @@ struct TableEvolution {
   var columnNames: [String?] = []
   var missing: [String] = []
   var renames: [ColumnRename] = []
+  /// One sentence each, for every run.
+  var warnings: [String] = []
+  /// API names of fields whose columns the contract does not allow to be renamed.
+  var refusedPaths: Set<String> = []
 
   let mapping: TableMapping
   let configuration: PostgresSinkConfiguration
@@ -39,6 +55,8 @@ struct TableEvolution {
   let acceptsMissing: Bool
   /// The role may alter existing tables.
   private let mayAlter: Bool
+  /// The layout belongs to another schema than the object has now.
+  var isEarlier: Bool { self.currentSchema != nil && !self.isCurrent }
   var isFirstSight: Bool {
     !self.mapping.schemaID.isEmpty && !self.state.knownSchemas.contains(self.mapping.schemaID)
   }
@@ -77,6 +95,7 @@ struct TableEvolution {
     try self.alignTables()
     self.addReadColumns()
     self.followRenames()
+    self.followFields()
     for field in mapping.fields { try self.place(field) }
     self.noteStates()
     if !self.missing.isEmpty {
@@ -89,8 +108,10 @@ struct TableEvolution {
           + ". Run the statements that 'pubsub-etl plan' prints, or set contract to evolve or "
           + "discard")
     }
+    let showsIDs = self.isNewest || self.isLast
     if self.isFirstSight { self.noteSchema() }
     self.isOnlyFeed = self.statements.isEmpty
+    if showsIDs { self.learnIDs() }
     self.noteFeed()
     for table in self.state.tables.indices {
       self.finishCreation(table)
@@ -274,8 +295,7 @@ struct TableEvolution {
         where self.state.tables[index].column(column.name) == nil
           && (addsToAll || self.state.tables[index].isNew)
         {
-          try self.add(
-            column.name, type, path: column.path, salesforceType: column.salesforceType, to: index)
+          try self.add(column, type, to: index)
         }
       }
     }
@@ -321,7 +341,7 @@ struct TableEvolution {
   private mutating func noteStates() {
     guard !self.mapping.schemaID.isEmpty, self.mapping.family == .changeEvent else { return }
     let isNewest = self.isFirstSight || self.isCurrent
-    let isEarlier = self.currentSchema != nil && !self.isCurrent
+    let isEarlier = self.isEarlier
     let used = Set(self.columnNames.compactMap { $0 })
     for index in self.state.tables.indices where !self.state.tables[index].isNew {
       for column in self.state.tables[index].registered {
@@ -329,7 +349,8 @@ struct TableEvolution {
         // Events of a known schema after others that lack the field: it may have been restored.
         case (.gone, true) where isNewest || !isEarlier && self.isArriving:
           self.note(.filling, column: column.name, in: index)
-        case (.gone, _), (nil, _), (_, true): continue
+        case (.gone, _): self.comment(column: column.name, goneSince: column.since, in: index)
+        case (nil, _), (_, true): continue
         case (_, false) where isNewest && !isEarlier:
           self.note(.gone, column: column.name, in: index)
         // The field was added, converted or restored later; the schema's events leave it empty.
@@ -349,6 +370,19 @@ struct TableEvolution {
     else { return }
     self.statements.append(
       ColumnStates(self.bookkeeping).set(state, column: column, of: table.name))
+    self.comment(column: column, goneSince: state == .gone ? self.state.today : nil, in: index)
+  }
+
+  /// Has the comment of a column say since when events lack its field.
+  private mutating func comment(column name: String, goneSince day: String?, in index: Int) {
+    let table = self.state.tables[index]
+    guard table.isOwned, day != "", let column = table.column(name) else { return }
+    let comment = ColumnStates.comment(column.comment, goneSince: day)
+    guard comment != column.comment else { return }
+    self.state.tables[index].columns.change(name) { $0.comment = comment }
+    self.statements.append(
+      "COMMENT ON COLUMN \(table.qualifiedName).\(SQLIdentifier.quoted(name)) IS "
+        + (comment.map { SQLIdentifier.literal($0) } ?? "NULL"))
   }
 
   private mutating func noteSchema() {
@@ -377,6 +411,6 @@ extension TableEvolution {
       history: self.state.definition(.history), current: self.state.definition(.current),
       dataColumns: columns,
       columnIndices: self.columnNames.map { $0.flatMap { places[$0] } }, changes: self.changes,
-      discarded: self.discarded)
+      discarded: self.discarded, warnings: self.warnings)
   }
 }

@@ -15,6 +15,8 @@ package struct TableMapping: Sendable {
     /// Dotted: `BillingAddress.City`.
     package var path: String
     package var salesforceType: String?
+    /// The ID of a custom field; nil if the schema does not say.
+    package var fieldID: String?
     package var content: Column.Content
     /// New tables get an index on it.
     package var isIndexed = false
@@ -77,9 +79,15 @@ package struct TableMapping: Sendable {
         Field(
           name: name, type: type,
           earlierType: configured == nil ? PostgresType.earlier(column, type) : nil, path: path,
-          salesforceType: column.salesforceType, content: column.content,
+          salesforceType: column.salesforceType, fieldID: column.fieldID,
+          content: column.content,
           isIndexed: configuration.isIndexed(
             [column.name, path, name], column.salesforceType, of: layout.entity)))
+    }
+    let ids = Dictionary(fields.compactMap(\.fieldID).map { ($0, 1) }, uniquingKeysWith: +)
+    // An ID that two fields have identifies neither.
+    for index in fields.indices where fields[index].fieldID.flatMap({ ids[$0] }) ?? 0 > 1 {
+      fields[index].fieldID = nil
     }
     self.fields = fields
   }

@@ -38,6 +38,8 @@ extension TableCatalog {
     if let conflict = try self.feedConflicts(existing, over: connection).first {
       throw conflict.error
     }
+    let newest = Dictionary(
+      layouts.map { ($0.entity, $0.schemaID) }, uniquingKeysWith: { _, last in last })
     for layout in layouts {
       let mapping = try TableMapping(layout, self.configuration)
       var state: EntityState
@@ -47,7 +49,10 @@ extension TableCatalog {
         state = try self.emptyState(of: mapping)
         try state.read(over: connection, bookkeeping: existing)
       }
-      let evolution = try self.evolution(state, mapping, topic: layout.topic, for: &plan)
+      let isNewest = newest[layout.entity] == layout.schemaID
+      let evolution = try self.evolution(
+        state, mapping, topic: layout.topic, currentSchema: isNewest ? mapping.schemaID : nil,
+        for: &plan)
       plan.statements += evolution.statements
       states[layout.entity] = evolution.state
       let made = evolution.tables
@@ -69,7 +74,8 @@ extension TableCatalog {
 
   /// Includes all necessary changes, even those that the contract forbids and those after a loss.
   private func evolution(
-    _ state: EntityState, _ mapping: TableMapping, topic: String?, for plan: inout TablePlan
+    _ state: EntityState, _ mapping: TableMapping, topic: String?, currentSchema: String? = nil,
+    for plan: inout TablePlan
   ) throws(PostgresError) -> TableEvolution {
     var configuration = self.configuration
     var acceptsMissing = false
@@ -77,9 +83,11 @@ extension TableCatalog {
       do throws(PostgresError) {
         let evolution = try TableEvolution(
           state, mapping, configuration, feeder: self.feeder, topic: topic,
+          currentSchema: currentSchema,
           acceptsMissing: acceptsMissing)
         plan.notes += evolution.repairs
         plan.renames += evolution.renames
+        plan.notes += evolution.warnings
         return evolution
       } catch {
         switch error.disposition {

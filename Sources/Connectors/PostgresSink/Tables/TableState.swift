@@ -15,6 +15,7 @@ struct TableState: Sendable {
     /// Also true for identity and generated columns, and for a table whose trigger may fill the
     /// column.
     var hasDefault = false
+    var comment: String?
   }
 
   /// A row of `_etl_column`.
@@ -23,12 +24,17 @@ struct TableState: Sendable {
     var ordinal: Int
     var path: String
     var salesforceType: String?
+    /// The ID of a custom field; nil for another one, and for a column of an earlier version whose
+    /// field has not been seen since.
+    var fieldID: String?
     /// `PostgresType.sqlName` of the column's original type.
     var sqlType: String
     /// Noted in the journal, because a role that may not alter tables can still write there.
     var isCompound = false
     /// Nil if the bookkeeping is of an earlier version.
     var state: ColumnStates.State?
+    /// The day on which that state began, `2026-02-17`; empty if it is not known.
+    var since = ""
   }
 
   let kind: TableDefinition.Kind
@@ -36,6 +42,8 @@ struct TableState: Sendable {
   let name: String
   /// `pg_class.relkind`; nil if the relation does not exist.
   var relationKind: String?
+  /// The role has the rights of the table's owner.
+  var isOwned = false
   /// In the table's order.
   var columns = ColumnList<Column>()
   /// In the order of ordinals.
@@ -83,6 +91,12 @@ struct EntityState: Sendable {
   var knownSchemas: Set<String> = []
   /// The bookkeeping has the states of columns.
   var hasColumnStates = false
+  /// The bookkeeping has the IDs of fields.
+  var hasFieldIDs = false
+  /// The last schema whose columns the tables got.
+  var lastSchema: String?
+  /// The database's date, in UTC.
+  var today = ""
 
   /// Current rows can be rebuilt.
   var hasHistoryToRebuildFrom: Bool {
@@ -100,7 +114,9 @@ extension EntityState {
     over connection: PostgresConnection, bookkeeping: Set<String>
   ) throws(PostgresError) {
     if let schema = self.tables.first?.schema {
-      self.hasColumnStates = try ColumnStates(Bookkeeping(schema: schema)).areKept(over: connection)
+      let kept = try ColumnStates(Bookkeeping(schema: schema)).kept(over: connection)
+      (self.hasColumnStates, self.hasFieldIDs) = (kept.states, kept.fieldIDs)
+      self.today = kept.today
     }
     for index in self.tables.indices {
       let empty = self.tables[index]
@@ -118,10 +134,11 @@ extension EntityState {
       guard bookkeeping.contains("_etl_journal") else { continue }
       let schemas = try connection.query(
         """
-        SELECT DISTINCT schema_id FROM \(Bookkeeping(schema: empty.schema).qualified("_etl_journal"))
-        WHERE table_name = $1 AND action = 'schema'
+        SELECT schema_id FROM \(Bookkeeping(schema: empty.schema).qualified("_etl_journal"))
+        WHERE table_name = $1 AND action = 'schema' GROUP BY schema_id ORDER BY max(id)
         """, [empty.name])
       for row in 0..<schemas.rowCount { self.knownSchemas.insert(schemas[row, 0] ?? "") }
+      if schemas.rowCount > 0 { self.lastSchema = schemas[schemas.rowCount - 1, 0] }
     }
   }
 }
@@ -143,7 +160,8 @@ extension TableState {
         a.attnotnull OR t.typnotnull AND $3::boolean,
         a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL
           OR EXISTS (SELECT FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid
-            AND g.tgtype & 7 = 7 AND g.tgenabled IN ('O', 'A')), a.attisdropped, a.atttypmod
+            AND g.tgtype & 7 = 7 AND g.tgenabled IN ('O', 'A')), a.attisdropped, a.atttypmod,
+        pg_has_role(c.relowner, 'USAGE'), col_description(c.oid, a.attnum)
       FROM pg_catalog.pg_class c
       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
       LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
@@ -153,6 +171,7 @@ extension TableState {
       """, [self.schema, self.name, "\(self.kind == .current)"])
     for row in 0..<result.rowCount {
       self.relationKind = result[row, 0]
+      self.isOwned = result[row, 9] == "t"
       let number = result[row, 4].flatMap { Int($0) } ?? 0
       if result[row, 7] == "t" {
         self.droppedNumbers.append(number)
@@ -165,7 +184,8 @@ extension TableState {
         Column(
           name: name, typeOID: type, typeModifier: result[row, 8].flatMap { Int32($0) } ?? -1,
           sqlType: result[row, 3] ?? "", number: number,
-          isNotNull: result[row, 5] == "t", hasDefault: result[row, 6] == "t"))
+          isNotNull: result[row, 5] == "t", hasDefault: result[row, 6] == "t",
+          comment: result[row, 10]))
     }
   }
 
@@ -193,7 +213,8 @@ extension TableState {
     guard existing.contains("_etl_column") else { return }
     let columns = try connection.query(
       """
-      SELECT column_name, ordinal, path, salesforce_type, pg_type, to_jsonb(c) ->> 'state'
+      SELECT column_name, ordinal, path, salesforce_type, pg_type, to_jsonb(c) ->> 'state',
+        left(to_jsonb(c) ->> 'since', 10), to_jsonb(c) ->> 'field_id'
       FROM \(bookkeeping.qualified("_etl_column")) AS c WHERE table_name = $1
       ORDER BY ordinal, column_name
       """, [self.name])
@@ -209,10 +230,11 @@ extension TableState {
     for row in 0..<columns.rowCount {
       var column = Registered(
         name: columns[row, 0] ?? "", ordinal: columns[row, 1].flatMap(Int.init) ?? 0,
-        path: columns[row, 2] ?? "", salesforceType: columns[row, 3],
+        path: columns[row, 2] ?? "", salesforceType: columns[row, 3], fieldID: columns[row, 7],
         sqlType: columns[row, 4] ?? "")
       column.isCompound = compound.contains(column.compoundNote)
       column.state = columns[row, 5].flatMap { ColumnStates.State(rawValue: $0) }
+      column.since = columns[row, 6] ?? ""
       self.registered.append(column)
     }
   }

@@ -41,8 +41,7 @@ struct ChangesView {
   }
 
   let history: TableDefinition
-  /// Renamings of the history's columns, in their order.
-  var renames: [(from: String, to: String)] = []
+  var names = ListedNames()
   var users: Users?
   /// Milliseconds; see `ReadMerge`.
   var visibilityWait = ReadMerge.visibilityWait
@@ -84,48 +83,36 @@ struct ChangesView {
 
   // MARK: Fields
 
-  /// SQL: the column that a name in a list means, under its present name.
-  private func present(_ name: String) -> String {
-    let cases = self.history.listedNames(self.renames).compactMap { listed, columns in
-      columns.first.flatMap { column in
-        column == listed
-          ? nil : "WHEN \(SQLIdentifier.literal(listed)) THEN \(SQLIdentifier.literal(column))"
-      }
-    }
-    guard !cases.isEmpty else { return name }
-    return "CASE \(name) \(cases.joined(separator: " ")) ELSE \(name) END"
-  }
-
   /// SQL: the value of the field `f.field` in a row.
   ///
   /// - Parameter image: the row as `jsonb`.
   private func value(in image: String) -> String {
-    let split = self.history.listedNames(self.renames).filter { $0.columns.count > 1 }
-    guard !split.isEmpty else { return "\(image) ->> f.field" }
-    let cases = split.map { name, columns in
+    guard !self.names.families.isEmpty else { return "\(image) ->> f.field" }
+    let cases = self.names.families.sorted { $0.key < $1.key }.map { name, columns in
       let values = columns.map { "\(image) ->> \(SQLIdentifier.literal($0))" }
-      return "WHEN \(SQLIdentifier.literal(columns.first ?? name)) "
-        + "THEN coalesce(\(values.joined(separator: ", ")))"
+      return
+        "WHEN \(SQLIdentifier.literal(name)) THEN coalesce(\(values.joined(separator: ", ")))"
     }
     return "CASE f.field \(cases.joined(separator: " ")) ELSE \(image) ->> f.field END"
   }
 
-  /// SQL: whether a list has the field `f.field`, by any name that its column had.
-  private func contains(_ list: String) -> String {
-    var former: [String: [String]] = [:]
-    for (listed, columns) in self.history.listedNames(self.renames) {
-      guard let column = columns.first, column != listed else { continue }
-      former[column, default: []].append(listed)
+  /// SQL: whether a list of a row has the field `f.field`, by any name that its column had.
+  private func contains(_ list: String, _ row: String) -> String {
+    let list = "\(row).\(list)"
+    guard !self.names.dependOnSchema else {
+      let present = self.names.present("g.name", schema: "\(row)._schema_id")
+      return "EXISTS (SELECT FROM unnest(\(list)) AS g (name) WHERE \(present) = f.field)"
     }
-    let others = former.sorted { $0.key < $1.key }.map { column, names in
-      " OR f.field = \(SQLIdentifier.literal(column)) AND \(list) && \(self.literal(names))"
+    let others = Set(self.names.names.compactMap(\.column)).sorted().map { column in
+      " OR f.field = \(SQLIdentifier.literal(column)) "
+        + "AND \(list) && \(self.literal(self.names.former(of: column)))"
     }
     return "(f.field = ANY (\(list))\(others.joined()))"
   }
 
   /// The fields that an update lists; null for any other event.
   private var fields: String {
-    let present = self.present("n.name")
+    let present = self.names.present("n.name", schema: "h._schema_id")
     return """
       SELECT DISTINCT \(present) AS field \
       FROM unnest(h._changed_fields || h._nulled_fields) AS n (name) \
@@ -134,9 +121,7 @@ struct ChangesView {
       """
   }
 
-  private func literal(_ names: [String]) -> String {
-    "\(SQLIdentifier.literal(SQLArray.literal(names)))::text[]"
-  }
+  private func literal(_ names: [String]) -> String { ListedNames.literal(names) }
 
   /// SQL: a value as text, in which times are in UTC, whatever the session's time zone is, and choices
   /// are separated by semicolons.
@@ -177,8 +162,8 @@ struct ChangesView {
     AND _etl_p._record_id = h._record_id AND _etl_p._topic = h._topic AND _etl_p._epoch = h._epoch \
     AND _etl_p._ordinal < h._ordinal AND _etl_p._kind IN ('change', 'gap') \
     AND CASE _etl_p._change_type WHEN 'UPDATE' \
-    THEN \(self.contains("_etl_p._changed_fields")) IS TRUE \
-    OR \(self.contains("_etl_p._nulled_fields")) IS TRUE \
+    THEN \(self.contains("_changed_fields", "_etl_p")) IS TRUE \
+    OR \(self.contains("_nulled_fields", "_etl_p")) IS TRUE \
     WHEN 'DELETE' THEN false WHEN 'GAP_DELETE' THEN false ELSE true END \
     ORDER BY _etl_p._ordinal DESC LIMIT 1) AS q
     """
@@ -190,7 +175,7 @@ struct ChangesView {
     SELECT q.last FROM (SELECT _etl_p AS last FROM \(self.name) AS _etl_p WHERE f.field IS NOT NULL \
     AND _etl_p._record_id = h._record_id AND _etl_p._topic = h._topic AND _etl_p._epoch = h._epoch \
     AND _etl_p._kind = 'snapshot' AND _etl_p._change_type IN ('SNAPSHOT', '\(HistoryReader.fieldsType)') \
-    AND (_etl_p._changed_fields IS NULL OR \(self.contains("_etl_p._changed_fields"))) \
+    AND (_etl_p._changed_fields IS NULL OR \(self.contains("_changed_fields", "_etl_p"))) \
     AND _etl_p._system_modstamp < h._commit_timestamp - \(Self.tolerance) \
     AND _etl_p._read_at - h._loaded_at < \(self.wait) ORDER BY _etl_p._read_at DESC LIMIT 1) AS q
     """
@@ -224,7 +209,7 @@ struct ChangesView {
   /// update of a compound has only the parts that changed.
   private func isFull(_ row: String) -> String {
     let compounds = self.history.dataColumns.filter(\.isCompound).map(\.name)
-    let isDiff = "\(self.contains("\(row)._diff_fields")) IS NOT TRUE"
+    let isDiff = "\(self.contains("_diff_fields", row)) IS NOT TRUE"
     return compounds.isEmpty
       ? isDiff : "(\(isDiff) AND f.field <> ALL (\(self.literal(compounds))))"
   }

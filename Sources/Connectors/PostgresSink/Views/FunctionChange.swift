@@ -23,11 +23,14 @@ struct FunctionChange {
   private var names: [String] { self.parameters.map(\.name) + self.columns.map(\.name) }
   private var types: [UInt32] { self.parameters.map(\.type.oid) + self.columns.map(\.typeOID) }
 
-  private var create: String {
+  private var create: String { self.create(self.columns.map(\.name)) }
+
+  /// - Parameter names: of the columns, which are those of the body by their places.
+  private func create(_ names: [String]) -> String {
     let parameters = self.parameters.map { "\(SQLIdentifier.quoted($0.name)) \($0.type.sqlName)" }
-    let columns = self.columns.map { column in
+    let columns = zip(names, self.columns).map { name, column in
       let type = PostgresType(oid: column.typeOID) ?? .text
-      return "\(SQLIdentifier.quoted(column.name)) \(type.sqlName)"
+      return "\(SQLIdentifier.quoted(name)) \(type.sqlName)"
     }
     return """
       CREATE OR REPLACE FUNCTION \(self.bookkeeping.qualified(self.name))\
@@ -41,6 +44,9 @@ struct FunctionChange {
   struct Update {
     var statements: [String] = []
     var dropsFunction = false
+    /// What keeps a function that cannot be dropped working after columns of its tables were renamed:
+    /// the same columns under their earlier names.
+    var keeping: [String] = []
     /// Somebody else made a function of that name and parameter.
     var isOfAnother = false
   }
@@ -65,7 +71,8 @@ struct FunctionChange {
       '; GRANT EXECUTE ON FUNCTION ' || $3 || ' TO ' || CASE a.grantee WHEN 0 THEN 'PUBLIC' \
       ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ''), '') FROM aclexplode(p.proacl) AS a \
       WHERE a.privilege_type = 'EXECUTE' AND a.grantee <> p.proowner), p.proacl IS NOT NULL, \
-      p.prosrc, to_regclass($7) IS NOT NULL \
+      p.prosrc, to_regclass($7) IS NOT NULL, \
+      CASE WHEN p.proallargtypes = $5::oid[] THEN array_to_string(p.proargnames, E'\\n') END \
       FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace \
       WHERE n.nspname = $1 AND p.proname = $2 AND p.proargtypes = $8::text::oidvector
       """,
@@ -86,8 +93,12 @@ struct FunctionChange {
     guard found[0, 0] != "t" else {
       return found[0, 1] == "t" ? Update() : Update(statements: make)
     }
+    let former = found[0, 6]?.split(separator: "\n").map(String.init)
+      .dropFirst(self.parameters.count)
+    let isKept = former?.count == self.columns.count && found[0, 1] != "t"
     let grants = found[0, 3] == "t" ? found[0, 2].map { [$0] } ?? [] : []
     return Update(
-      statements: ["DROP FUNCTION \(self.qualifiedName)"] + make + grants, dropsFunction: true)
+      statements: ["DROP FUNCTION \(self.qualifiedName)"] + make + grants, dropsFunction: true,
+      keeping: isKept ? former.map { [self.create(Array($0)), note] } ?? [] : [])
   }
 }

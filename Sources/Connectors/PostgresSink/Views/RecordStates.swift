@@ -10,8 +10,7 @@ struct RecordStates {
 
   let current: TableDefinition
   let history: TableDefinition
-  /// See `ChangesView.earlierNames`: by column, the names that lists have for it.
-  var listedNames: [String: [String]] = [:]
+  var names = ListedNames()
   /// Milliseconds; see `ReadMerge`.
   var visibilityWait = ReadMerge.visibilityWait
   /// Other changes may have been left out between two, so that no state is certain.
@@ -143,14 +142,11 @@ struct RecordStates {
   private func state(of id: String, at moment: String) -> String {
     let values = self.columns.map { column in
       let name = "x.\(column.quotedName)"
-      let names = self.listedNames[column.name] ?? [column.name]
-      let isListed =
-        names.count == 1
-        ? "\(SQLIdentifier.literal(names[0])) = ANY (x._etl_listed)"
-        : "x._etl_listed OPERATOR(pg_catalog.&&) \(SQLIdentifier.literal(SQLArray.literal(names)))::text[]"
-      let isDiff =
-        column.type == .text
-        ? " AND (\(SQLIdentifier.literal(column.name)) = ANY (x._etl_diffs)) IS NOT TRUE" : ""
+      func isIn(_ list: String) -> String {
+        self.names.contains(column.name, in: list, schema: "x._etl_schema")
+      }
+      let isListed = isIn("x._etl_listed")
+      let isDiff = column.type == .text ? " AND (\(isIn("x._etl_diffs"))) IS NOT TRUE" : ""
       // Arrays of arrays have no null elements.
       let (element, back) = column.type == .textArray ? ("\(name)::text", "::text[]") : (name, "")
       return """
@@ -179,10 +175,13 @@ struct RecordStates {
     func data(_ alias: String) -> String {
       self.columns.map { "\(alias).\($0.quotedName)" }.joined(separator: ", ")
     }
+    func schema(_ alias: String) -> String {
+      self.names.dependOnSchema ? "\(alias)._schema_id AS _etl_schema, " : ""
+    }
     let isEvent = "p._record_id = \(id) AND p._kind IN ('change', 'gap')"
     let events = """
       SELECT \(data("p")), p._changed_fields OPERATOR(pg_catalog.||) p._nulled_fields AS _etl_listed, \
-      p._diff_fields AS _etl_diffs, \
+      p._diff_fields AS _etl_diffs, \(schema("p"))\
       CASE WHEN p._change_type IN ('CREATE', 'UNDELETE', 'GAP_CREATE', 'GAP_UNDELETE') THEN true \
       WHEN p._change_type IN ('DELETE', 'GAP_DELETE') THEN false END AS _etl_alive, \
       (p._change_type IN ('CREATE', 'UNDELETE')) IS TRUE AS _etl_whole, \
@@ -195,7 +194,7 @@ struct RecordStates {
     let order = "ORDER BY _etl_place DESC, _etl_epoch DESC, _etl_ordinal DESC"
     guard self.hasReads else { return "\(events) \(order)" }
     return """
-      SELECT e.* FROM (\(events) UNION ALL SELECT \(data("q")), q._changed_fields, NULL, \
+      SELECT e.* FROM (\(events) UNION ALL SELECT \(data("q")), q._changed_fields, NULL, \(schema("q"))\
       CASE q._change_type WHEN 'SNAPSHOT' THEN true WHEN 'SNAPSHOT_DELETE' THEN false END, \
       q._change_type = 'SNAPSHOT' AND q._changed_fields IS NULL, false, q._system_modstamp, \
       coalesce(l._commit_timestamp, '-infinity'), coalesce(l._epoch, -1), coalesce(l._ordinal, -1), \

@@ -20,7 +20,7 @@ extension ReportingViews {
   ) throws(PostgresError) -> ViewChange {
     let name = Self.changesName(current.name)
     var view = ChangesView(history)
-    view.renames = try self.renames(of: history, renames, over: connection)
+    view.names = try self.names(of: history, renames, over: connection)
     view.visibilityWait = self.visibilityWait
     view.selectsChanges = self.selectsChanges
     view.users = users
@@ -36,14 +36,14 @@ extension ReportingViews {
     SQLIdentifier.shortened("\(table)_changes")
   }
 
-  /// Renamings of a history's columns, with those of a plan, in their order.
-  func renames(
+  /// The names in a history's lists, after the renamings of a plan.
+  func names(
     of history: TableDefinition, _ planned: [ColumnRename], over connection: PostgresConnection
-  ) throws(PostgresError) -> [(from: String, to: String)] {
-    let done =
-      try self.exists("_etl_journal", over: connection)
-      ? EarlierColumnNames(history, over: connection).renamings : []
-    return done + planned.filter { $0.table == history.name }.map { ($0.from, $0.to) }
+  ) throws(PostgresError) -> ListedNames {
+    guard try self.exists("_etl_journal", over: connection) else { return ListedNames() }
+    return ListedNames(
+      history.dataColumns,
+      try EarlierColumnNames(history, planned: planned, over: connection))
   }
 
   /// The table of users, if the schema has one with names.

@@ -11,19 +11,18 @@ extension ReportingViews {
       return .unchanged
     }
     let change = try self.versions(states, over: connection)
-    guard let statements = try self.statements(states, change, over: connection) else {
-      return .foreign
-    }
-    guard !statements.isEmpty else { return .unchanged }
+    guard let update = try self.update(states, change, over: connection) else { return .foreign }
+    guard !update.statements.isEmpty else { return .unchanged }
     try connection.execute("SAVEPOINT _etl_states")
     do {
       try connection.execute(
-        (statements + ["RELEASE SAVEPOINT _etl_states"]).joined(separator: "; "))
+        (update.statements + ["RELEASE SAVEPOINT _etl_states"]).joined(separator: "; "))
       return change.fit == .none ? .created : .replaced
     } catch {
       // dependent_objects_still_exist
       guard error.sqlState == "2BP01" else { throw error }
-      try connection.execute("ROLLBACK TO SAVEPOINT _etl_states; RELEASE SAVEPOINT _etl_states")
+      let end = ["ROLLBACK TO SAVEPOINT _etl_states", "RELEASE SAVEPOINT _etl_states"]
+      try connection.execute((end + update.keeping).joined(separator: "; "))
       return .kept
     }
   }
@@ -38,31 +37,66 @@ extension ReportingViews {
         current, history, renames: renames, makesReads: makesReads, over: connection)
     else { return [] }
     let change = try self.versions(states, over: connection)
-    return try self.statements(states, change, over: connection) ?? []
+    return try self.update(states, change, over: connection)?.statements ?? []
+  }
+
+  /// Why view and function are not up to date although nothing but other views prevents it; nil if they
+  /// can be updated.
+  func stateConflict(
+    of current: TableDefinition, history: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) -> String? {
+    guard let states = try self.states(current, history, over: connection) else { return nil }
+    let change = try self.versions(states, over: connection)
+    let update = try self.update(states, change, over: connection)
+    guard update?.dropsFunction == true else { return nil }
+    let found = try connection.query(
+      """
+      SELECT DISTINCT format('%I.%I', n.nspname, v.relname) FROM pg_catalog.pg_depend AS d \
+      JOIN pg_catalog.pg_rewrite AS r ON d.classid = 'pg_catalog.pg_rewrite'::regclass \
+      AND r.oid = d.objid JOIN pg_catalog.pg_class AS v ON v.oid = r.ev_class \
+      JOIN pg_catalog.pg_namespace AS n ON n.oid = v.relnamespace \
+      WHERE v.oid IS DISTINCT FROM to_regclass($1) AND (\
+      d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = to_regclass($1) \
+      OR d.refclassid = 'pg_catalog.pg_proc'::regclass AND d.refobjid IN (SELECT p.oid \
+      FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS m ON m.oid = p.pronamespace \
+      WHERE p.proname = $2 AND m.nspname = $3)) ORDER BY 1
+      """,
+      [
+        self.bookkeeping.qualified(change.name), Self.atName(current.name), self.bookkeeping.schema,
+      ])
+    let others = (0..<found.rowCount).compactMap { found[$0, 0] }
+    guard !others.isEmpty else { return nil }
+    return "postgres: view \(self.bookkeeping.qualified(change.name)) and the function "
+      + "\(SQLIdentifier.quoted(Self.atName(current.name))) cannot get the columns of their table, "
+      + "because other views depend on them: \(others.joined(separator: ", ")). Drop these, and "
+      + "create them again after the next run"
   }
 
   /// The view reads the function, so it is dropped before the function is. Nil if somebody else made one
   /// of the two.
-  private func statements(
+  private func update(
     _ states: RecordStates, _ change: ViewChange, over connection: PostgresConnection
-  ) throws(PostgresError) -> [String]? {
+  ) throws(PostgresError) -> FunctionChange.Update? {
     var update = FunctionChange.Update()
     for function in self.functions(states) {
       let part = try function.update(over: connection)
       guard !part.isOfAnother, !change.isOfAnother else { return nil }
       update.statements += part.statements
       update.dropsFunction = update.dropsFunction || part.dropsFunction
+      update.keeping += part.keeping
     }
     var make: [String] = []
     if !change.isDone || update.dropsFunction {
       make = [change.create] + change.note(hasJournal: true)
     }
     guard change.fit != .none, change.fit == .other || update.dropsFunction else {
-      return update.statements + make
+      update.statements += make
+      return update
     }
     let own = try DependentView.attributes(
       on: self.bookkeeping.qualified(change.name), over: connection)
-    return [change.drop] + update.statements + make + own
+    update.statements = [change.drop] + update.statements + make + own
+    return update
   }
 
   /// Nil if updates have only parts of some values.
@@ -74,11 +108,7 @@ extension ReportingViews {
     states.visibilityWait = self.visibilityWait
     states.selectsChanges = self.selectsChanges
     states.notesRanges = try makesReads ? true : self.exists("_etl_missing_range", over: connection)
-    let names = history.listedNames(
-      try self.renames(of: history, renames, over: connection))
-    for (listed, columns) in names {
-      for column in columns { states.listedNames[column, default: [column]].append(listed) }
-    }
+    states.names = try self.names(of: history, renames, over: connection)
     return states
   }
 

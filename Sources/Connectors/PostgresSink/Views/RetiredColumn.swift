@@ -37,28 +37,27 @@ struct RetiredColumn {
       $0.path
     }.filter { $0.value.count > 1 }
     guard !fields.isEmpty else { return [] }
-    let noted = try connection.query(
-      """
-      SELECT detail FROM \(Bookkeeping(schema: table.schema).qualified("_etl_journal")) \
-      WHERE table_name = $1 AND action = 'rename_column' ORDER BY id
-      """, [table.name])
-    let renames = (0..<noted.rowCount).compactMap { noted[$0, 0] }
-    func last(_ from: String, _ to: String) -> Int {
-      renames.lastIndex(of: Bookkeeping.renaming(from, to)) ?? -1
+    let columns = table.registered.map { column in
+      TableColumn(
+        name: column.name, type: PostgresType(rawValue: column.sqlType) ?? .text, path: column.path)
     }
+    let earlier = try EarlierColumnNames(
+      TableDefinition(
+        kind: table.kind, entity: table.registeredEntity ?? "", schema: table.schema,
+        name: table.name, dataColumns: columns), over: connection)
+    let successors = earlier.successors(columns)
     var retired: [RetiredColumn] = []
-    for columns in fields.values {
-      for old in columns {
-        for new in columns where last(new.name, old.name) > last(old.name, new.name) {
-          guard let type = table.column(old.name), let newType = table.column(new.name) else {
-            continue
-          }
-          retired.append(
-            RetiredColumn(
-              name: old.name, successor: new.name, path: old.path, type: type, newType: newType,
-              isFilling: new.state == .filling))
-        }
+    for old in successors.keys.sorted() {
+      var last = old
+      while let next = successors[last] { last = next }
+      let new = table.registered[last]
+      guard let type = table.column(columns[old].name), let newType = table.column(new.name) else {
+        continue
       }
+      retired.append(
+        RetiredColumn(
+          name: columns[old].name, successor: new.name, path: new.path, type: type,
+          newType: newType, isFilling: new.state == .filling))
     }
     return retired.sorted { $0.name < $1.name }
   }
@@ -214,7 +213,8 @@ extension TableCatalog {
   ) throws(PostgresError) -> [TableFinding] {
     try self.inquiring("", over: connection) { () throws(PostgresError) in
       var findings: [TableFinding] = []
-      for rename in renames {
+      // Views follow a column that only gets another name.
+      for rename in renames where rename.reason != .fieldName {
         let table = self.bookkeeping.qualified(rename.table)
         let found = try connection.query(
           """
@@ -238,8 +238,10 @@ extension TableCatalog {
               entity: "",
               message: "postgres: \(found[row, 0] ?? "") will lack new values after the next run, "
                 + "which renames column \(SQLIdentifier.quoted(rename.from)) of \(table) to "
-                + "\(SQLIdentifier.quoted(rename.to)), because the field changed its type. The run "
-                + "prints the statements that update it",
+                + "\(SQLIdentifier.quoted(rename.to)), because "
+                + (rename.reason == .type
+                  ? "the field changed its type. The run prints the statements that update it"
+                  : "another field has its name now"),
               disposition: nil, kind: .outdatedReader))
         }
       }

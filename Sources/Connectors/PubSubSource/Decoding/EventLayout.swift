@@ -236,7 +236,10 @@ struct EventLayout: Sendable {
     return result
   }
 
-  private static func column(_ field: DecodePlan.Field) -> Column {
+  /// - Parameter parent: the ID of the custom field that the field is a part of.
+  private static func column(_ field: DecodePlan.Field, of parent: String? = nil) -> Column {
+    let type = SalesforceFieldType(doc: field.doc)
+    let fieldID = type?.fieldID.map(String.init) ?? parent.map { "\($0).\(field.name)" }
     let content: Column.Content =
       switch field.content {
       case .value(let slot, let type): .slot(slot, ColumnType(type))
@@ -245,11 +248,12 @@ struct EventLayout: Sendable {
         .record(
           slot: slot,
           scalar: scalar.map { Column.ScalarBranch(slot: $0.slot, type: ColumnType($0.type)) },
-          children: fields.map { Self.column($0) })
+          children: fields.map { Self.column($0, of: fieldID) })
       }
-    return Column(
-      name: field.name, path: field.path, content: content,
-      salesforceType: SalesforceFieldType(doc: field.doc)?.name)
+    var column = Column(
+      name: field.name, path: field.path, content: content, salesforceType: type?.name)
+    column.fieldID = fieldID
+    return column
   }
 
   /// Includes unions within records.

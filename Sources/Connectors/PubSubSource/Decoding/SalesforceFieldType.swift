@@ -6,6 +6,8 @@ internal import Bytes
 struct SalesforceFieldType {
   var role: Substring
   var type: Substring
+  /// 15 characters; nil for a standard field.
+  var fieldID: Substring?
 
   /// Nil if `doc` is missing or prose.
   init?(doc: String?) {
@@ -15,6 +17,9 @@ struct SalesforceFieldType {
     else { return nil }
     self.role = parts[0]
     self.type = parts[1]
+    if parts.count == 3, parts[2].hasPrefix("00N"), [15, 18].contains(parts[2].count) {
+      self.fieldID = parts[2].prefix(15)
+    }
   }
 
   /// Role and type without the custom field's ID.

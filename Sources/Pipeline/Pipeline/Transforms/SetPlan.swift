@@ -64,6 +64,7 @@ struct SetPlan {
       if let place {
         columns[place].content = content
         columns[place].salesforceType = nil
+        columns[place].fieldID = nil
         columns[place].isMasked = false
       } else {
         var column = Column(name: name, path: [name], content: content)

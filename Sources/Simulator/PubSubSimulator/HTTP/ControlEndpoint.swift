@@ -58,7 +58,7 @@ struct ControlEndpoint: Sendable {
       try await self.server.classify(entry)
       return .json("{}\n")
     case ("POST", "/control/fields"):
-      let words = ["change", "field", "type"].compactMap { request.query[$0] }
+      let words = ["change", "field", "type", "to"].compactMap { request.query[$0] }
       try await self.server.change(FieldChange(parsing: words.joined(separator: " ")))
       return .json("{}\n")
     case ("POST", "/control/tokens/revoke"):

@@ -133,16 +133,28 @@ package final class EntityModel: Sendable {
     }
   }
 
+  /// A name that an admin gives to a field.
+  struct NameChange {
+    /// A deleted field may have had it before.
+    var given: String?
+    /// What the field was called until then; nil for a new field.
+    var former: String?
+  }
+
   /// The same object after an admin changed its fields: its schema gets one more version. Slots stay
   /// where they are, so that records keep their values.
   ///
   /// - Parameter fields: new fields are scalars.
-  init(_ model: EntityModel, fields: [Field]) {
+  init(_ model: EntityModel, fields: [Field], _ names: NameChange = NameChange()) {
     (self.category, self.entity, self.entityBytes) =
       (model.category, model.entity, model.entityBytes)
     (self.recordName, self.keyPrefix) = (model.recordName, model.keyPrefix)
     self.firstChild = model.firstChild
     var (slots, slotOf) = (model.slots, model.slotOf)
+    if let given = names.given {
+      slotOf[given] = names.former.flatMap { slotOf.removeValue(forKey: $0) }
+      if let slot = slotOf[given] { (slots[slot].name, slots[slot].path) = (given, given) }
+    }
     for case (let name, .scalar(_, let kind)) in fields.map({ ($0.name, $0.shape) }) {
       if let slot = slotOf[name] {
         slots[slot].kind = kind

@@ -43,7 +43,14 @@ struct FieldAdministration {
       return
     }
     let (fields, fill) = try self.fields(change, of: publisher.generator.models[model])
-    let changed = EntityModel(publisher.generator.models[model], fields: fields)
+    var names = EntityModel.NameChange()
+    switch change.action {
+    case .add: names.given = change.field
+    case .rename(let name): (names.given, names.former) = (name, change.field)
+    default: break
+    }
+    self.give(names, of: change.object)
+    let changed = EntityModel(publisher.generator.models[model], fields: fields, names)
     publisher.generator.replace(model, by: changed)
     if let schema = changed.versions.last { log.add(schema) }
     if let version = fill, let slot = changed.slotOf[change.field] {
@@ -52,6 +59,16 @@ struct FieldAdministration {
     }
     store.replace(publisher.generator.readers[model], model: model, hidden: self.hidden)
     if case .convert = change.action, fill != nil { try publisher.publishWildcard(model, at: time) }
+  }
+
+  /// A name that a field gets is no longer that of a deleted one, which then cannot come back.
+  private mutating func give(_ names: EntityModel.NameChange, of object: String) {
+    guard let given = names.given else { return }
+    self.deleted["\(object).\(given)"] = nil
+    self.hidden.remove("\(object).\(given)")
+    if let former = names.former, self.hidden.remove("\(object).\(former)") != nil {
+      self.hidden.insert("\(object).\(given)")
+    }
   }
 
   /// The fields after a change, and what all records get as the field's value.
@@ -63,9 +80,7 @@ struct FieldAdministration {
     let place = fields.firstIndex { $0.name == change.field }
     switch change.action {
     case .add(let type):
-      guard model.slotOf[change.field] == nil, change.field.hasSuffix("__c") else {
-        throw Self.refusal("\(name) exists, was deleted, or does not end with __c")
-      }
+      try Self.checkFree(change.field, fields, change.object)
       self.added += 1
       fields.append(try self.field(change.field, type, of: model, number: self.added))
       return (fields, type == .checkbox ? ValueSource.Version.unchecked : 0)
@@ -90,6 +105,12 @@ struct FieldAdministration {
       default: throw Self.refusal("\(name) cannot be converted that way here")
       }
       return (fields, 0)
+    case .rename(let newName):
+      guard let place else { throw Self.refusal("\(name) does not exist") }
+      try Self.checkCustom(change, model, mayBeReferenced: true)
+      try Self.checkFree(newName, fields, change.object)
+      fields[place].name = newName
+      return (fields, nil)
     case .delete:
       guard let place else { throw Self.refusal("\(name) does not exist") }
       try Self.checkCustom(change, model)
@@ -123,6 +144,12 @@ struct FieldAdministration {
         [.number, .currency, .percent].contains(kind)
       else { throw Self.refusal("\(source) is not a number field of \(model.entity)") }
       return .scalar(name, .double, .formula(slot: slot), "Data:Double:\(id)")
+    }
+  }
+
+  private static func checkFree(_ name: String, _ fields: [Field], _ object: String) throws {
+    guard name.hasSuffix("__c"), !fields.contains(where: { $0.name == name }) else {
+      throw Self.refusal("\(object).\(name) exists, or does not end with __c")
     }
   }
 

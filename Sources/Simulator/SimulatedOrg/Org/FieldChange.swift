@@ -3,6 +3,8 @@ package struct FieldChange: Sendable, Equatable {
   enum Action: Equatable {
     case add(FieldType)
     case convert(to: FieldType)
+    /// Gives the field another API name; its ID stays.
+    case rename(to: String)
     /// From the user, by field-level security.
     case hide
     case show
@@ -37,11 +39,12 @@ package struct FieldChange: Sendable, Equatable {
 
   package init(parsing text: String) throws {
     let words = text.split(separator: " ")
-    let type = words.count == 3 ? FieldType(words[2]) : nil
+    let type = words.count == 3 && words.first != "rename" ? FieldType(words[2]) : nil
     let action: Action? =
       switch (words.first, words.count, type) {
       case ("add", 3, let type?): .add(type)
       case ("convert", 3, let type?): .convert(to: type)
+      case ("rename", 3, nil): .rename(to: String(words[2]))
       case ("hide", 2, nil): .hide
       case ("show", 2, nil): .show
       case ("delete", 2, nil): .delete
@@ -52,8 +55,9 @@ package struct FieldChange: Sendable, Equatable {
     guard let action, names.count == 2 else {
       throw SimulatorError(
         .configuration,
-        "change=add|convert|hide|show|delete|undelete, field=Object.Field and, for add and convert, "
-          + "type=text|number|checkbox|date|datetime|formula:NumberField are needed")
+        "change=add|convert|rename|hide|show|delete|undelete, field=Object.Field and, for add and "
+          + "convert, type=text|number|checkbox|date|datetime|formula:NumberField, for rename, "
+          + "to=Name are needed")
     }
     (self.action, self.text) = (action, text)
     (self.object, self.field) = (String(names[0]), String(names[1]))

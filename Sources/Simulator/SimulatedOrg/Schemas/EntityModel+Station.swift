@@ -17,7 +17,7 @@ extension EntityModel {
     ])
 
   /// 24 fields after the header; the second geolocation refers to the record type by name.
-  private static func stationFields(location: (String) -> Field) -> [Field] {
+  private static func stationFields(location: (String, Int) -> Field) -> [Field] {
     [
       .scalar("OwnerId", .string, .entityID, "ForeignKey:EntityId"),
       .scalar("Name", .string, .text, "Data:Text"),
@@ -30,7 +30,7 @@ extension EntityModel {
       .scalar("Installed_On__c", .long, .dateOnly, "Data:DateOnly:00NDp00000S0038"),
       .scalar("Last_Reading__c", .long, .dateTime, "Data:DateTime:00NDp00000S0039"),
       .scalar("Contact_Email__c", .string, .email, "Data:Email:00NDp00000S0040"),
-      location("LocalDegrees__c"),
+      location("LocalDegrees__c", 1),
       .scalar("Reading__c", .double, .number, "Data:Double:00NDp00000S0041"),
       .scalar("Load__c", .double, .percent, "Data:Percent:00NDp00000S0042"),
       .scalar("Hotline__c", .string, .phone, "Data:Phone:00NDp00000S0043"),
@@ -42,7 +42,7 @@ extension EntityModel {
       .scalar("Opens_At__c", .long, .timeOnly, "Data:TimeOnly:00NDp00000S0049"),
       .scalar("Portal__c", .string, .url, "Data:Url:00NDp00000S0050"),
       .scalar("Vendor__c", .string, .entityID, "ForeignKey:EntityId:00NDp00000S0051"),
-      location("Depot__c"),
+      location("Depot__c", 2),
     ]
   }
 }

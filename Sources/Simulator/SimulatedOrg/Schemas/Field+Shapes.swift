@@ -61,16 +61,17 @@ extension Field {
     Leaf(name: "Longitude", type: .double, kind: .longitude),
   ]
 
-  static func location(_ name: String) -> Field {
+  /// - Parameter number: of the fields of this kind in the object, for the ID.
+  static func location(_ name: String, _ number: Int) -> Field {
     Field(
-      name: name, doc: "Data:Location:00NDp00000L0001",
+      name: name, doc: "Data:Location:00NDp00000L000\(number)",
       shape: .compound(record: "Location", children: Self.locationChildren))
   }
 
   /// The shape of 2023.
-  static func oldLocation(_ name: String) -> Field {
+  static func oldLocation(_ name: String, _ number: Int) -> Field {
     Field(
-      name: name, doc: "Data:Location:00NDp00000L0001",
+      name: name, doc: "Data:Location:00NDp00000L000\(number)",
       shape: .compound(
         record: "Location",
         children: Self.locationChildren + [
