@@ -119,6 +119,8 @@ class Admin:
             self.former_forms[field].add(form)
         # Names that fields had before they were renamed.
         self.left = set()
+        # Names of deleted fields that other fields have had since. Columns may keep them.
+        self.kept = set()
         self.deleted, self.hidden = set(), set()
         # Since the last comparison: dates and times that became dates, fields that were hidden, and those of
         # them that were shown again.
@@ -234,6 +236,7 @@ class Admin:
     def forget_field(self, field):
         """A deleted field that cannot come back, because another one has its name."""
         self.deleted.remove(field)
+        self.kept.add(field)
         for known in (self.types, self.forms, self.used):
             known.pop(field, None)
         for known in (self.were_hidden, self.reappeared, self.missed):
@@ -429,7 +432,7 @@ class Proof(harness.Exporter):
             "verify says equal, but %s" % text for text in comparison.unpromised if report["equal"]]
         if is_last and not report["equal"]:
             problems.append("verify says not equal: %s" % json.dumps(report)[:2000])
-        for entity, name in sorted(admin.left - set(admin.types)):
+        for entity, name in sorted(admin.left - admin.kept - set(admin.types)):
             if (entity.lower(), name.lower()) in self.states():
                 problems.append("%s: the column of the renamed field %s is still there" % (entity, name))
         if problems:

@@ -82,8 +82,12 @@ struct FieldRenameTests {
     try history.write("CREATE", "r", old, ["A__c": .text("one"), "B__c": .text("two")])
     try history.write("UPDATE", "r", old, ["A__c": .null])
     let then = history.time
+    try history.run.eye.execute(
+      "CREATE VIEW public.mine AS SELECT a__c AS one, b__c AS two FROM salesforce.opportunity_live")
     try history.write("UPDATE", "r", new, ["A__c": .null])
     try history.write("UPDATE", "r", new, ["B__c": .text("one")])
+    #expect(try history.rows("SELECT one, two FROM public.mine") == ["one|-"])
+    #expect(try history.rows("SELECT b__c, a__c FROM salesforce.opportunity_live") == ["one|-"])
     // Late events of the earlier schema.
     try history.write("UPDATE", "r", old, ["A__c": .null])
     try history.write("UPDATE", "r", old, ["B__c": .text("two")])
@@ -157,6 +161,13 @@ struct FieldRenameTests {
         "SELECT \"column\", field, state FROM salesforce._columns "
           + "WHERE table_name = 'opportunity' AND field LIKE 'A\\_\\_c%' ORDER BY 1")
         == ["a__c|A__c|filling", "a__c__text|A__c (\(Self.one))|gone since"])
+    let warning =
+      "view public.mine reads column \"a__c__text\" of \"salesforce\".\"opportunity_live\", which has "
+      + "the values of a deleted field; the field that is named A__c now has column \"a__c\""
+    #expect(history.run.notices.count { $0.contains(warning) } == 1, "\(history.run.notices)")
+    try history.restart()
+    #expect(history.run.notices.count { $0.contains(warning) } == 1, "\(history.run.notices)")
+    try history.run.eye.execute("DROP VIEW public.mine")
     // A late event of the deleted field.
     try history.write("UPDATE", "r", old, ["A__c": .text("late")])
     #expect(try history.rows("SELECT a__c__text, a__c FROM salesforce.opportunity") == ["late|-"])

@@ -118,6 +118,17 @@ struct EarlierColumnNames {
     return column == -1 ? nil : column
   }
 
+  /// Columns of deleted fields, each with the column of the field that has its name now.
+  func replacements(_ columns: [TableColumn]) -> [(old: Int, new: Int)] {
+    self.renamings.enumerated().compactMap { index, renaming in
+      let names = self.states[index + 1]
+      guard let old = names[renaming.to], let new = names[renaming.from], old >= 0, new >= 0,
+        TableEvolution.isFormerPath(columns[old].path, of: columns[new].path)
+      else { return nil }
+      return (old, new)
+    }
+  }
+
   /// By column of an earlier type of a field, the column that took its name, and so the field's newer
   /// values.
   func successors(_ columns: [TableColumn]) -> [Int: Int] {

@@ -168,6 +168,14 @@ extension TableEvolution {
     "\(path) (\(id ?? "earlier"))"
   }
 
+  /// API names have no parentheses.
+  static func isFormerPath(_ path: String) -> Bool { path.hasSuffix(")") }
+
+  /// - Parameter present: the path of the column that has the name now.
+  static func isFormerPath(_ path: String, of present: String) -> Bool {
+    self.isFormerPath(path) && path.hasPrefix("\(present) (")
+  }
+
   private mutating func setPath(_ path: String, of name: String, in index: Int) {
     let table = self.state.tables[index].name
     guard let column = self.state.tables[index].registered[name], column.path != path else {

@@ -67,9 +67,9 @@ extension ReportingViews {
     let others = (0..<found.rowCount).compactMap { found[$0, 0] }
     guard !others.isEmpty else { return nil }
     return "postgres: view \(self.bookkeeping.qualified(change.name)) and the function "
-      + "\(SQLIdentifier.quoted(Self.atName(current.name))) cannot get the columns of their table, "
-      + "because other views depend on them: \(others.joined(separator: ", ")). Drop these, and "
-      + "create them again after the next run"
+      + "\(SQLIdentifier.quoted(Self.atName(current.name))) "
+      + "cannot get the columns of their table, because other views depend on them: "
+      + "\(others.joined(separator: ", ")). Drop these, and create them again after the next run"
   }
 
   /// The view reads the function, so it is dropped before the function is. Nil if somebody else made one

@@ -61,8 +61,9 @@ package struct ReportingViews {
     var change = ViewChange(
       name: name, query: view.query, state: state, fit: ViewChange.Fit(state.columns, view.columns),
       bookkeeping: self.bookkeeping)
-    guard change.fit == .other else { return change }
+    guard change.fit != .none, !change.isDone else { return change }
     // PostgreSQL carries a view's columns along when the table's are renamed, under their old names.
+    // Views that read them follow the field, also where another column has its name now.
     let wanted = Set(view.columns.map(\.name))
     let sources = try ViewState.sources(
       of: name, table: table.name, self.bookkeeping, over: connection)
@@ -74,6 +75,7 @@ package struct ReportingViews {
       change.renames.append((columns[place].name, source))
       columns[place].name = source
     }
+    guard !change.renames.isEmpty else { return change }
     view = LiveView(table, style: self.style, types: types, existing: columns)
     let fit = ViewChange.Fit(columns, view.columns)
     guard fit != .other else {

@@ -1,7 +1,7 @@
 internal import PostgresClient
 
-/// A column that was renamed because its field changed its type. New values go to another column of
-/// the same field.
+/// A column that was renamed because its field changed its type, or because another field has its name
+/// now. New values go to another column.
 struct RetiredColumn {
   /// SQL names, not quoted.
   var name: String
@@ -9,6 +9,8 @@ struct RetiredColumn {
   var path: String
   private var type: TableState.Column
   private var newType: TableState.Column
+  /// The successor holds another field, which has the name of the deleted one.
+  var isOfDeletedField = false
   /// Rows lack values of the successor until all records have been read with it.
   var isFilling: Bool
 
@@ -33,10 +35,9 @@ struct RetiredColumn {
   static func all(
     of table: TableState, over connection: PostgresConnection
   ) throws(PostgresError) -> [RetiredColumn] {
-    let fields = Dictionary(grouping: table.registered.filter { table.column($0.name) != nil }) {
-      $0.path
-    }.filter { $0.value.count > 1 }
-    guard !fields.isEmpty else { return [] }
+    let paths = table.registered.filter { table.column($0.name) != nil }.map(\.path)
+    guard Set(paths).count < paths.count || paths.contains(where: TableEvolution.isFormerPath)
+    else { return [] }
     let columns = table.registered.map { column in
       TableColumn(
         name: column.name, type: PostgresType(rawValue: column.sqlType) ?? .text, path: column.path)
@@ -58,6 +59,15 @@ struct RetiredColumn {
         RetiredColumn(
           name: columns[old].name, successor: new.name, path: new.path, type: type,
           newType: newType, isFilling: new.state == .filling))
+    }
+    for (old, new) in earlier.replacements(columns).map({ (columns[$0.old], columns[$0.new]) }) {
+      guard let type = table.column(old.name), let newType = table.column(new.name) else {
+        continue
+      }
+      retired.append(
+        RetiredColumn(
+          name: old.name, successor: new.name, path: new.path, type: type, newType: newType,
+          isOfDeletedField: true, isFilling: false))
     }
     return retired.sorted { $0.name < $1.name }
   }
@@ -101,6 +111,17 @@ struct OutdatedReader {
       [
         bookkeeping.qualified(relation), column.name, column.successor, bookkeeping.qualified(live),
       ])
+    guard !column.isOfDeletedField else {
+      return (0..<found.rowCount).map { row in
+        let reader = found[row, 1] == "t" ? "view \(found[row, 2] ?? "")" : found[row, 0] ?? ""
+        let (old, new) = (SQLIdentifier.quoted(column.name), SQLIdentifier.quoted(column.successor))
+        return OutdatedReader(
+          message: "postgres: \(reader) reads column \(old) of \(bookkeeping.qualified(relation)), "
+            + "which has the values of a deleted field; the field that is named \(column.path) now "
+            + "has column \(new). Make it read \(new), or show the old column as \(old)",
+          statements: [])
+      }
+    }
     // By name: another of them may need one.
     var changed: [String: DependentView] = [:]
     for row in 0..<found.rowCount where found[row, 1] == "t" {
