@@ -277,6 +277,32 @@ struct FieldRenameTests {
     #expect(try catalog.survey(over: history.run.eye) == [])
   }
 
+  @Test("A renamed compound remains one, whether or not it is flattened")
+  func compounds() async throws {
+    let database = try await TestDatabase()
+    let connection = try database.connect()
+    let catalog = TableCatalog(database.configuration())
+    let first = MetadataSlot.count
+    func layout(_ schemaID: String, _ name: String) -> RecordLayout {
+      var record = Column(
+        name: name, path: [name],
+        content: .record(slot: first, scalar: nil, children: [Column("City", 1, .string)]))
+      record.fieldID = Self.one
+      var part = Column(
+        name: "\(name)_Latitude", path: [name, "Latitude"], content: .slot(first + 2, .double))
+      part.fieldID = "\(Self.two).Latitude"
+      return .test([record, part], schemaID: schemaID, slotCount: first + 3)
+    }
+    _ = try catalog.tables(for: layout("schema-1", "Old__c"), over: connection)
+    let tables = try catalog.tables(for: layout("schema-2", "New__c"), over: connection)
+    #expect(tables.dataColumns.map(\.name) == ["new__c", "new__c_latitude"])
+    #expect(tables.dataColumns.map(\.path) == ["New__c", "New__c.Latitude"])
+    #expect(tables.dataColumns.map(\.isCompound) == [true, false])
+    #expect(
+      try TableCatalog(database.configuration()).storedTables(over: connection).first?.current
+        == tables.current)
+  }
+
   @Test("freeze ends the run with the statements to run, and discard keeps the old name")
   func contracts() async throws {
     let history = try FieldHistory(try await TestDatabase())

@@ -31,6 +31,10 @@ import Testing
       decoder.layout.columns.map(\.salesforceType)[6...] == [
         "CreatedDate:DateTime", "CreatedBy:EntityId", "Data:Text", "Data:Text", "Data:Double",
       ])
+    #expect(
+      decoder.layout.columns.map(\.fieldID)[6...] == [
+        nil, nil, "00NgL00000vXMFS", "00NgL00000vXNGM", "00NgL00000vXNVG",
+      ])
     var out = AvroBytes()
     out.long(1_771_300_995_000)
     out.string("005000000000001AAA")
