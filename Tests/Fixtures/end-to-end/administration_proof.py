@@ -425,7 +425,7 @@ class Proof(harness.Exporter):
         comparison, report = self.look(admin, is_last)
         if report["equal"] and comparison.unpromised:
             # Changes of a moment ago were not judged.
-            self.wait_for_judgement()
+            self.age()
             self.fill(admin)
             comparison, report = self.look(admin, is_last)
         problems = comparison.differences + [
