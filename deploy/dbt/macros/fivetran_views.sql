@@ -1,3 +1,10 @@
+{# StageName is stage_name, Pricebook2Id pricebook_2_id, LastCURequestDate last_curequest_date, Level__c level_c. #}
+{% macro fivetran_name(expression) -%}
+lower(regexp_replace(regexp_replace(regexp_replace(regexp_replace({{ expression }},
+          '([a-z])([A-Z])', '\1_\2', 'g'), '([A-Za-z])([0-9])', '\1_\2', 'g'), '([0-9])([A-Za-z])', '\1_\2', 'g'),
+          '__+', '_', 'g'))
+{%- endmacro %}
+
 {# Makes a schema of views with the names that Fivetran's connector gives tables and columns. Use it in a project with the
    package fivetran/salesforce, as on-run-start: then new columns are there with the next run. PostgreSQL only. #}
 {% macro fivetran_views(from_schema='salesforce', to_schema='salesforce_fivetran') %}
@@ -16,26 +23,25 @@ begin
         f.entity, f.table_name, c.column_name, c.ordinal_position, c.data_type, k.state,
         regexp_replace(regexp_replace(k.field, '__c\.(\w+)$', '__\1__s'), '^Name\.|Address\.', '') as name
       from (select distinct entity, table_name from {{ from_schema }}._freshness) as f
-      inner join {{ from_schema }}._columns as k using (table_name)
+      -- Histories have no such column.
+      inner join information_schema.columns as d
+        on d.table_schema = '{{ from_schema }}' and d.table_name = f.table_name and d.column_name = '_deleted_at'
+      inner join {{ from_schema }}._columns as k on k.table_name = f.table_name
       inner join information_schema.columns as c
         on c.table_schema = '{{ from_schema }}' and c.table_name = f.table_name and c.column_name = k."column"
     ),
     named as (
-      -- StageName is stage_name, Pricebook2Id pricebook_2_id, LastCURequestDate last_curequest_date, Level__c level_c.
       select distinct on (table_name, snake) *
       from (
-        select *, left(lower(regexp_replace(regexp_replace(regexp_replace(
-          name, '([a-z])([A-Z])', '\1_\2', 'g'), '([A-Za-z])([0-9])|([0-9])([A-Za-z])', '\1\3_\2\4', 'g'),
-          '__+', '_', 'g')), 63) as snake
+        select *, left({{ fivetran_name('name') }}, 63) as snake
         from fields
       ) as all_names
-      where snake <> 'id'
+      where snake not in ('id', 'is_deleted', 'system_modstamp')
       order by table_name, snake, state = 'gone since', ordinal_position
     )
     select
       table_name,
-      lower(regexp_replace(regexp_replace(entity, '([a-z])([A-Z])', '\1_\2', 'g'), '([a-z])([0-9])', '\1_\2', 'g'))
-        as view_name,
+      left({{ fivetran_name('entity') }}, 63) as view_name,
       -- In the order of the table, so that new columns follow. Choices of multi-select picklists become one text.
       string_agg(
         case when data_type = 'ARRAY' then format('array_to_string(%I, '';'') as %I', column_name, snake)
