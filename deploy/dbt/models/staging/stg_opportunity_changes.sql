@@ -1,5 +1,6 @@
 select
   id as opportunity_id,
+  transaction_key,
   change_type,
   lower(field) as field,
   old_value,
