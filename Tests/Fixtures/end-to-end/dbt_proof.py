@@ -347,15 +347,18 @@ def main():
         fail(arguments.dbt, "is missing: scripts/python-peers installs it")
     work = arguments.work
     with harness.Simulator(
-        arguments.programs, work, "--data", "sales", "--seed", str(arguments.seed),
+        arguments.programs, work, "--data", "sales", "--clock", "--seed", str(arguments.seed),
     ) as simulator, postgres.Cluster() as cluster:
         cluster.make_database("sales")
         copy = Copy(
             simulator.exporter, work, dict(simulator.environment, DATABASE_URL=cluster.url("sales", user=postgres.ROLE)),
             ["sales", "sales-postgres"], "off")
         copy.run()
-        simulator.publish(arguments.events, DEALS)
-        copy.run()
+        # Deals change their stage after days.
+        for _ in range(6):
+            simulator.advance("48h")
+            simulator.publish(arguments.events // 6, DEALS)
+            copy.run()
         state = living(simulator, work)
         deals = {record for record, fields in state["Opportunity"].items() if fields}
         expected = visits(simulator, deals)
