@@ -21,6 +21,14 @@ struct ProofScript {
     } catch { return false }
   }()
 
+  /// Whether `scripts/python-peers` has installed dbt.
+  static let hasDbt: Bool = {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let dbt = root.appending(path: ".build-dbt/bin/dbt")
+    return FileManager.default.isExecutableFile(atPath: dbt.path)
+  }()
+
   private let path: String
 
   /// - Parameter folder: among the fixtures.
