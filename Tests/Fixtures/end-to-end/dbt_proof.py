@@ -3,12 +3,12 @@
     dbt_proof.py --programs DIR --work DIR [--events N] [--seed S] [--dbt PATH]
 
 The simulated sales team is copied into PostgreSQL and into files, with changes after the first copy. Then the page about
-dbt is followed: its commands print what it shows, as the role that its statements create, and its query has rows. On
+dbt is followed: its commands print what it shows, as the role that its statements create, and its queries have rows. On
 both targets, every test of the project passes, source freshness is what `_freshness` says, the open pipeline is that of
 the org, and the stages that deals were in are those of the published events. The views with the names of Fivetran's
 connector have every record of the org, and a new field and one of another type with the next build. A second org sends
-gap events: the present stage of each deal is still that of the org, also after a read has changed it. Prints one JSON line; exits 1 at the first
-difference.
+gap events: the present stage of each deal is still that of the org, also after a read has changed it. Prints one JSON
+line; exits 1 at the first difference.
 """
 
 import collections
