@@ -17,7 +17,7 @@ extension FilePass {
     guard var members = state.members else { return state }
     members.removeAll { $0.name == Self.key || $0.name == Self.awaitedKey }
     if !passes.isEmpty {
-      let list = passes.values.sorted { $0.entity < $1.entity }.map(\.json)
+      let list = passes.values.sorted { $0.key < $1.key }.map(\.json)
       members.append(JSONMember(Self.key, .array(list)))
     }
     if !awaited.isEmpty {
@@ -38,7 +38,10 @@ extension FilePass {
     var passes = try Self.passes(in: state, directory: directory)
     var awaited = Self.awaited(in: state).union(entities)
     for pass in passes.values where pass.state != .complete { awaited.insert(pass.entity) }
-    for entity in awaited { passes[entity] = nil }
+    for entity in awaited {
+      passes[entity] = nil
+      passes[ReadPass.changesKey(of: entity)] = nil
+    }
     return Self.adding(passes, awaited: awaited, to: state)
   }
 }

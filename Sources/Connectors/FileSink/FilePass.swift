@@ -7,6 +7,8 @@ package import Pipeline
 /// files of its rows.
 package struct FilePass: Sendable, Equatable {
   package var entity: String
+  /// As `ReadPass.part`.
+  package var part: String?
   /// Counts the passes over the object, from 1.
   package var number: Int
   package var state: ReadPass.State
@@ -75,6 +77,7 @@ package struct FilePass: Sendable, Equatable {
   ) {
     self.earlier = earlier
     self.entity = pass.entity
+    self.part = pass.part
     self.number = pass.number
     self.state = pass.state
     self.row = 0
@@ -150,7 +153,8 @@ package struct FilePass: Sendable, Equatable {
   }
 
   func pass(_ clock: InstantClock) -> ReadPass {
-    var pass = ReadPass(entity: self.entity, number: self.number, state: self.state)
+    var pass = ReadPass(
+      entity: self.entity, part: self.part, number: self.number, state: self.state)
     pass.job = self.job
     pass.locator = self.locator
     pass.row = self.row
@@ -169,7 +173,7 @@ extension FilePass {
     func text(_ text: String?) -> JSONValue { text.map { .string($0) } ?? nil }
     func number(_ number: Int64?) -> JSONValue { number.map { .integer($0) } ?? nil }
     return [
-      "entity": .string(self.entity), "number": .integer(self.number),
+      "entity": .string(self.entity), "part": text(self.part), "number": .integer(self.number),
       "state": .string(self.state.rawValue), "job": text(self.job),
       "locator": text(self.locator), "row": .integer(self.row),
       "rows": .integer(self.rowCount), "total": number(self.total.map { Int64($0) }),
@@ -203,6 +207,7 @@ extension FilePass {
       let begunAt = json["begun_at_ms"]?.calendarTime
     else { throw Self.damaged }
     self.entity = entity
+    self.part = json["part"]?.string
     self.number = number
     self.state = state
     self.job = json["job"]?.string
@@ -240,7 +245,10 @@ extension FilePass {
     "the checkpoint's entry for a snapshot is damaged; put back a copy of the checkpoint, or move it "
       + "away and run 'checkpoint restore --from-manifest'")
 
-  /// The passes over all objects, by object.
+  /// Identifies the pass among those of the sink.
+  package var key: String { self.part.map { "\(self.entity) \($0)" } ?? self.entity }
+
+  /// The passes over all objects, by key. That of a pass over all records is the object's name.
   ///
   /// - Parameters:
   ///   - state: the sink's state; earlier versions stored no passes.
@@ -255,7 +263,7 @@ extension FilePass {
     var passes: [String: FilePass] = [:]
     for json in list {
       let pass = try FilePass(json: json)
-      passes[pass.entity] = pass
+      passes[pass.key] = pass
     }
     return passes
   }

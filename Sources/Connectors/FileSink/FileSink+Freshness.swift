@@ -31,7 +31,7 @@ extension FileSink: DescribedSink {
     let catalog = self.store.catalog
     try self.freshness.load(from: catalog, self.history)
     let lines = self.freshness.lines(
-      positions, unfinished: self.store.ledger.unfinished,
+      positions, unfinished: self.store.ledger.unfinished, polls: self.configuration.polls,
       deadLetters: { letters.count(of: $0, lackedBy: self.name, since: $1) })
     guard !lines.isEmpty else { return }
     try catalog.setFreshness(
@@ -103,9 +103,11 @@ struct FreshnessLedger {
 
   /// The lines after a commit.
   ///
-  /// - Parameter deadLetters: the number of letters of some topics since a time.
+  /// - Parameters:
+  ///   - polls: the objects without change events, and how often they are read.
+  ///   - deadLetters: the number of letters of some topics since a time.
   mutating func lines(
-    _ positions: [String: TopicPosition], unfinished: [SegmentRecord],
+    _ positions: [String: TopicPosition], unfinished: [SegmentRecord], polls: [String: Duration],
     deadLetters: (_ topics: Set<String>, _ start: Int64?) -> Int
   ) -> [ObjectFreshness] {
     var heldBack: [String: ObjectFreshness.HeldBack] = [:]
@@ -124,7 +126,13 @@ struct FreshnessLedger {
       self.objects[entity]?.snapshot = snapshot
       self.objects[entity]?.deadLetters = deadLetters(object.topics, snapshot?.completion?.begunAt)
       self.objects[entity]?.isAwaited = self.awaited.contains(entity)
-      self.objects[entity]?.advance(to: positions, heldBack: heldBack[entity])
+      self.objects[entity]?.polledEvery = polls[entity]
+      if polls[entity] == nil {
+        self.objects[entity]?.advance(to: positions, heldBack: heldBack[entity])
+      } else {
+        self.objects[entity]?.advance(
+          toReadOfChanges: self.passes[ReadPass.changesKey(of: entity)]?.completion)
+      }
       if self.leftOut.contains(entity) { self.objects[entity]?.missingRanges += 1 }
     }
     return self.objects.values.sorted { $0.entity < $1.entity }

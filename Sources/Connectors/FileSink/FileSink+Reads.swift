@@ -8,8 +8,17 @@ package import Pipeline
 extension FileSink: RecordReceiver {
   package func takesReads(of layout: RecordLayout) -> Bool { true }
 
-  package func pass(over entity: String) -> ReadPass? {
-    self.passes[entity]?.pass(self.instants)
+  package func pass(over key: String) -> ReadPass? {
+    self.passes[key]?.pass(self.instants)
+  }
+
+  package func lastReads(of entity: String) -> PollSchedule.LastReads {
+    func begun(_ key: String) -> ContinuousClock.Instant? {
+      (self.passes[key]?.completion?.begunAt).map { self.instants.instant(of: $0) }
+    }
+    let full = begun(entity)
+    let changes = begun(ReadPass.changesKey(of: entity))
+    return PollSchedule.LastReads(full: full, any: [full, changes].compactMap { $0 }.max())
   }
 
   /// Only a request of the user is known: files have nothing that a pass repairs.
@@ -17,10 +26,13 @@ extension FileSink: RecordReceiver {
     self.awaited.contains(entity)
   }
 
-  /// Files of earlier passes may exist that the checkpoint does not know.
-  package func passNumber(over entity: String) -> Int {
-    max(
+  /// Files of earlier passes may exist that the checkpoint does not know. Their names have the
+  /// number of the pass, so all passes over an object share their numbers.
+  package func passNumber(over key: String) -> Int {
+    let entity = ReadPass.entity(ofKey: key)
+    return max(
       self.passes[entity]?.number ?? 0,
+      self.passes[ReadPass.changesKey(of: entity)]?.number ?? 0,
       self.history.passes[SegmentName.sanitized(entity)] ?? 0)
   }
 
@@ -29,12 +41,12 @@ extension FileSink: RecordReceiver {
   package func write(_ reads: RecordBatch, pass: ReadPass?) throws {
     guard let pass else { preconditionFailure("\(self.name) takes records of passes only") }
     var known: FilePass
-    if let same = self.passes[pass.entity], same.number == pass.number {
+    if let same = self.passes[pass.key], same.number == pass.number {
       // Another store is behind, and this one already has these rows.
       if pass.state == .reading, same.state == .complete { return }
       if pass.state == .reading, same.job == pass.job, same.rowCount >= pass.rowCount {
         if reads.events.isEmpty, same.rowCount == pass.rowCount {
-          self.passes[pass.entity]?.advance(to: pass, self.instants)
+          self.passes[pass.key]?.advance(to: pass, self.instants)
         }
         return
       }
@@ -42,9 +54,11 @@ extension FileSink: RecordReceiver {
     } else {
       known = FilePass(
         beginning: pass, reads, at: self.clock.utcMilliseconds(),
-        after: self.passes[pass.entity]?.completion)
-      self.awaited.remove(pass.entity)
-      self.gapEvents.beginSnapshot(of: pass.entity)
+        after: self.passes[pass.key]?.completion)
+      if !pass.isOfChanges {
+        self.awaited.remove(pass.entity)
+        self.gapEvents.beginSnapshot(of: pass.entity)
+      }
       // Readers have the views of the object while its records are being read.
       _ = try self.readEncoder(for: reads.layout)
       // This way, each file of the stream is entirely before or after the pass.
@@ -60,14 +74,14 @@ extension FileSink: RecordReceiver {
     known.note(reads)
     if known.state == .complete {
       try self.sealReads(of: known.entity)
-      self.gapEvents.completeSnapshot(of: known.entity)
+      if !pass.isOfChanges { self.gapEvents.completeSnapshot(of: known.entity) }
       let now = self.clock.utcMilliseconds()
       known.finish(reads.layout, at: now)
       for encoder in self.encoders.values where encoder.layout.entity == known.entity {
         known.note(encoder.layout, at: now)
       }
     }
-    self.passes[pass.entity] = known
+    self.passes[pass.key] = known
   }
 
   package func noteLeftOut(_ changes: RecordBatch) {

@@ -79,6 +79,8 @@ package struct FileSinkConfiguration: Sendable {
   /// Conditions about values select changes, not records: a record may have changes whose other
   /// values no read brings.
   package var selectsChanges = false
+  /// The objects without change events, and how often they are read.
+  package var polls: [String: Duration] = [:]
   /// Compresses and writes on a thread of its own.
   package var writesAside = false
   package var clock = ProcessClock()

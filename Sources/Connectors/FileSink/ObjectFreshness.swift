@@ -18,6 +18,10 @@ struct ObjectFreshness: Equatable {
   var snapshot: FilePass?
   /// A snapshot was requested and has not begun.
   var isAwaited = false
+  /// How often the object, which has no change events, is read.
+  var polledEvery: Duration?
+  /// When it had last been read; milliseconds since 1970.
+  private var polledAt: Int64?
 
   init(entity: String) { self.entity = entity }
 
@@ -43,6 +47,18 @@ struct ObjectFreshness: Equatable {
     case .since(let time): self.completeThrough = through.map { min($0, time) }
     case .unknown: break
     }
+  }
+
+  /// Notes how far an object without change events is complete: up to the beginning of its last
+  /// complete read, of which all lines are in finished files.
+  ///
+  /// - Parameter changes: the last complete read of changed records.
+  mutating func advance(toReadOfChanges changes: FilePass.Completion?) {
+    (self.holes, self.missingRanges) = (0, 0)
+    let all = self.snapshot?.completion
+    let reads = [all, changes].compactMap { $0 }
+    self.completeThrough = all == nil ? nil : reads.map(\.begunAt).max()
+    self.polledAt = reads.map(\.finishedAt).max()
   }
 
   /// Committed events of an object that are not in finished files.
@@ -87,6 +103,8 @@ struct ObjectFreshness: Equatable {
       "columns_filling": names(snapshot.map { Array($0.newer.keys) } ?? []),
       "columns_hidden": names(snapshot?.unread ?? []),
       "selects_changes": .boolean(selectsChanges),
+      "polled_every_seconds": self.polledEvery.map { .integer($0.components.seconds) } ?? nil,
+      "polled_at": time(self.polledAt),
     ]
   }
 

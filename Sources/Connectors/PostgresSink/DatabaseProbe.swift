@@ -92,6 +92,7 @@ package struct DatabaseProbe {
     ]
     wanted[RunTable.name] = "SELECT, INSERT, DELETE"
     for name in Bookkeeping.readNames { wanted[name] = "SELECT, INSERT, UPDATE" }
+    wanted[PollTable.name] = "SELECT, INSERT, UPDATE, DELETE"
     let own = try connection.query(
       """
       SELECT c.relname, has_table_privilege(c.oid, 'SELECT') FROM pg_catalog.pg_class AS c

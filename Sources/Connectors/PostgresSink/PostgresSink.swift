@@ -114,14 +114,15 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
         over: connection, takesOver: self.feeder.takesOver, creating: positions)
     }
     try self.session.retrying { try self.fedTables.read(over: $0) }
-    try self.openReads()
+    let hasNewPolls = try self.openReads()
     self.reads.missingRanges.begin(at: stored ?? [:])
     if stored != nil {
       try self.repairTables()
       try self.warnOfReaders()
       try self.warnOfForeignViews()
     }
-    if try self.session.retrying({ try self.views.isFreshnessOutdated(over: $0) }) {
+    let isOutdated = try self.session.retrying { try self.views.isFreshnessOutdated(over: $0) }
+    if isOutdated || hasNewPolls && stored != nil {
       try self.updateViews(nil)
     }
     return stored

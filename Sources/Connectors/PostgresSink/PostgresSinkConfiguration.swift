@@ -72,6 +72,8 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   package var selectsChanges = false
   /// Settings for reading records in addition to the stream; nil if none are read.
   package var reads: Reads?
+  /// The objects without change events, and how often they are read. Empty unless records are read.
+  package var polls: [String: Duration] = [:]
 
   package struct Reads: Sendable, Equatable {
     /// Milliseconds after which every reader sees a commit.

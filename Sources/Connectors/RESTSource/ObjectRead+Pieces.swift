@@ -22,7 +22,12 @@ extension ObjectRead {
     while pass.row < page.records.count {
       try Task.checkCancellation()
       let end = min(pass.row + most, page.records.count)
-      let ids = page.records[pass.row..<end].compactMap { $0["Id"] }.filter(SOQL.isRecordID)
+      let listed = page.records[pass.row..<end]
+      for record in listed where record["IsDeleted"] == "true" {
+        batch.addDeletion(record["Id"] ?? "", stamp: record["SystemModstamp"] ?? "")
+      }
+      let ids = listed.filter { $0["IsDeleted"] != "true" }.compactMap { $0["Id"] }
+        .filter(SOQL.isRecordID)
       let records = try await self.records(ids, plan.fields, pieces: pieces) {
         try await self.client.retrieve(self.entity, ids: $0, fields: $1)
       }

@@ -39,9 +39,8 @@ extension ObjectRead {
       empty.readAt = self.client.clock.now
       return (empty, [])
     }
-    let plan = SnapshotPlan(
-      self.layout, try await self.attempting { try await self.client.describe(self.entity) },
-      isRead: self.reads)
+    let object = try await self.attempting { try await self.client.describe(self.entity) }
+    let plan = SnapshotPlan(self.layout, object, isRead: self.reads)
     let readAt = self.client.clock.now
     let records = try await self.records(ids, plan.fields)
     var batch = ReadBatch(self, plan, number: 0, readAt: readAt)
@@ -54,7 +53,10 @@ extension ObjectRead {
       batch.add(record)
     }
     await self.send(batch.unreadable, store: store)
-    let proved = try await self.addDeleted(among: missing, plan, to: &batch)
+    // An object without this field has no recycle bin.
+    let proved =
+      object.field("IsDeleted") == nil
+      ? [] : try await self.addDeleted(among: missing, plan, to: &batch)
     return (batch.take(), missing.filter { !proved.contains($0) })
   }
 

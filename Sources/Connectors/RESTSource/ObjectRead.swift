@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Clocks
 internal import EventLoop
 internal import Pipeline
@@ -9,6 +10,10 @@ struct ObjectRead: Sendable {
   let entity: String
   let layout: RecordLayout
   private let condition: String?
+  /// The object has no change events: it is read again and again, mostly by a page or two.
+  private let isPolled: Bool
+  /// Known from before; nil to ask.
+  private let described: ObjectDescription?
   let reads: (@Sendable (Column) -> Bool)?
   /// Rows have only the fields of columns that stored rows lack.
   let isFilling: Bool
@@ -25,6 +30,8 @@ struct ObjectRead: Sendable {
   private static let batchRows = 1000
   /// The memory of a batch's rows; several batches are in flight.
   private static let batchBytes = 1 << 20
+  /// The number of rows from which a job takes fewer calls than pages of 2000 rows.
+  private static let minJobRows = 50_000
   /// The number of jobs that a run may lose, whose records have to be read again.
   private static let maxLostJobs = 5
   /// The pause after too many failures, in a run that follows.
@@ -32,13 +39,16 @@ struct ObjectRead: Sendable {
 
   init(
     object: Int, _ read: ReadObject, client: RESTClient, options: SnapshotReader.Options,
-    allowance: RepairAllowance, batches: BatchPool, signals: SignalQueue<SnapshotDelivery>,
+    described: ObjectDescription?, allowance: RepairAllowance, batches: BatchPool,
+    signals: SignalQueue<SnapshotDelivery>,
     wake: @escaping @Sendable () -> Void
   ) {
     self.object = object
     self.entity = read.entity
     self.layout = read.layout
     self.condition = read.condition
+    self.isPolled = read.poll != nil
+    self.described = described
     self.isFilling = read.filling != nil
     if let fields = read.filling {
       self.reads = { Self.fills($0, fields) }
@@ -65,6 +75,9 @@ struct ObjectRead: Sendable {
     var retries: Retries
     var lostJobs = 0
     var usesPages = false
+    var refusesBulk = false
+    /// Set once the description that was known has proved wrong.
+    var asksAgain = false
     /// The number of requests for the fields of a record, which is then read by its ID; 0 if
     /// records come with all their fields.
     var pieces = 0
@@ -76,7 +89,7 @@ struct ObjectRead: Sendable {
 
   func run(_ pass: ReadPass) async {
     var progress = Progress(pass: pass, retries: Retries(self.options.retry))
-    progress.usesPages = Self.isPages(pass.job)
+    progress.usesPages = Self.isPages(pass.job) || self.isPolled && pass.job == nil
     progress.pieces = Self.isByID(pass.job) ? 1 : 0
     progress.rowCount = pass.rowCount
     while !Task.isCancelled {
@@ -116,6 +129,7 @@ struct ObjectRead: Sendable {
     switch failure.disposition {
     case .retry: break
     case .gone, .split, .describe:
+      if failure.disposition == .describe { progress.asksAgain = true }
       progress.pass.forgetJob()
       progress.lostJobs += 1
       if progress.lostJobs >= Self.maxLostJobs {
@@ -124,6 +138,7 @@ struct ObjectRead: Sendable {
     case .unsupportedByBulk:
       guard !progress.usesPages else { return nil }
       progress.usesPages = true
+      progress.refusesBulk = true
       progress.pass.forgetJob()
       return .zero
     case .tooWide:
@@ -155,27 +170,55 @@ struct ObjectRead: Sendable {
   // MARK: A pass
 
   private func read(_ progress: inout Progress) async throws {
+    let known = progress.asksAgain ? nil : self.described
+    let object =
+      if let known { known } else { try await self.client.describe(self.entity) }
     let plan = SnapshotPlan(
-      self.layout, try await self.client.describe(self.entity), isRead: self.reads)
+      self.layout, object, isRead: self.reads, findsDeleted: progress.pass.isOfChanges)
+    let condition = try await self.condition(of: progress.pass)
+    let marks = plan.deletedField == nil ? [] : ["IsDeleted"]
     let statement = SOQL.select(
-      progress.pieces == 0 ? plan.fields : Array(plan.fields.prefix(2)), from: self.entity,
-      where: self.condition.map { "(\($0))" })
+      progress.pieces == 0 ? plan.fields : Array(plan.fields.prefix(2)) + marks,
+      from: self.entity, where: condition)
     if progress.usesPages {
-      try await self.readPages(
-        plan, statement, &progress.pass, &progress.locators, pieces: progress.pieces)
-    } else {
-      try await self.readJob(plan, statement, &progress.pass, &progress.locators)
+      let mostRows =
+        self.isPolled && progress.pieces == 0 && !progress.refusesBulk ? Self.minJobRows : nil
+      let isRead = try await self.readPages(
+        plan, statement, &progress.pass, &progress.locators, pieces: progress.pieces,
+        mostRows: mostRows)
+      if isRead { return }
+      progress.usesPages = false
     }
+    try await self.readJob(plan, statement, condition, &progress.pass, &progress.locators)
+  }
+
+  /// The condition of a pass, in parentheses; nil for all records.
+  private func condition(of pass: ReadPass) async throws -> String? {
+    if let condition { return "(\(condition))" }
+    guard pass.isOfChanges else { return nil }
+    guard let since = pass.since else {
+      preconditionFailure("\(self.entity): a pass over changes without their start")
+    }
+    // Stamps are those of the org's clock.
+    if self.client.serviceTime() == nil, self.options.serviceClock == nil {
+      _ = try? await self.client.limits()
+    }
+    let now = self.client.clock.now
+    let time =
+      self.client.serviceTime(at: now) ?? self.options.serviceClock?.time(at: now)
+      ?? self.client.clock.wallTime
+    let start = time - Int64((now - since + PollSchedule.overlap) / .milliseconds(1))
+    return "(SystemModstamp >= \(UTCTime.timestamp(milliseconds: start)))"
   }
 
   private func readJob(
-    _ plan: SnapshotPlan, _ statement: String, _ pass: inout ReadPass,
+    _ plan: SnapshotPlan, _ statement: String, _ condition: String?, _ pass: inout ReadPass,
     _ locators: inout Set<String>
   ) async throws {
     if pass.job == nil {
       locators.removeAll()
       let now = self.client.clock.now
-      let job = try await self.client.createJob(statement)
+      let job = try await self.client.createJob(statement, withDeleted: plan.deletedField != nil)
       pass.job = job.id
       pass.state = .reading
       pass.requestedAt = now
@@ -189,7 +232,7 @@ struct ObjectRead: Sendable {
     // A job without rows may have no page at all.
     guard pass.rowCount < pass.total ?? 0 || pass.locator != nil else {
       try self.check(pass, isAtEnd: true)
-      return try await self.checkEmpty(job)
+      return try await self.checkEmpty(job, condition)
     }
     repeat {
       try Task.checkCancellation()
@@ -211,10 +254,9 @@ struct ObjectRead: Sendable {
   }
 
   /// An empty job is accepted if counting finds no records or fails.
-  private func checkEmpty(_ job: BulkJob) async throws {
+  private func checkEmpty(_ job: BulkJob, _ condition: String?) async throws {
     guard job.recordCount == 0,
-      let count = try? await self.client.count(
-        self.entity, where: self.condition.map { "(\($0))" }), count > 0
+      let count = try? await self.client.count(self.entity, where: condition), count > 0
     else { return }
     throw RESTError(
       .gone,
@@ -323,10 +365,12 @@ struct ObjectRead: Sendable {
 
   private static func isByID(_ job: String?) -> Bool { job?.hasPrefix("ids:") == true }
 
+  /// - Parameter mostRows: the number of rows above which nothing is read; nil for any number.
+  /// - Returns: false if nothing was read.
   private func readPages(
     _ plan: SnapshotPlan, _ statement: String, _ pass: inout ReadPass,
-    _ locators: inout Set<String>, pieces: Int
-  ) async throws {
+    _ locators: inout Set<String>, pieces: Int, mostRows: Int?
+  ) async throws -> Bool {
     var page: QueryPage
     if Self.isPages(pass.job), let locator = pass.locator {
       page = try await self.client.nextPage(locator)
@@ -334,7 +378,8 @@ struct ObjectRead: Sendable {
       pass.forgetJob()
       locators.removeAll()
       let now = self.client.clock.now
-      page = try await self.client.query(statement)
+      page = try await self.client.query(statement, withDeleted: plan.deletedField != nil)
+      if let mostRows, page.totalSize > mostRows { return false }
       pass.job = Self.makePagesJob(isByID: pieces > 0)
       pass.state = .reading
       pass.requestedAt = now
@@ -355,7 +400,7 @@ struct ObjectRead: Sendable {
         page.next, after: pass.locator, count: page.records.count, &locators)
       pass.row = 0
       pass.locator = page.next
-      guard let next = page.next else { return }
+      guard let next = page.next else { return true }
       page = try await self.client.nextPage(next)
     }
   }

@@ -58,6 +58,8 @@ struct ReadBatch {
     do throws(SnapshotRowError) {
       var identity = try self.decoder.decode(texts, into: self.batch)
       identity.stamp = self.believed(identity.stamp)
+      let isDeleted =
+        isDeleted || self.decoder.plan.deletedField.map { Self.isTrue(texts[$0]) } ?? false
       self.describe(identity, isDeleted ? "SNAPSHOT_DELETE" : self.readType)
     } catch {
       self.batch.truncate(rows: rows, arena: arena)
@@ -67,6 +69,10 @@ struct ReadBatch {
         ? UTCTime.timestamp(texts[SnapshotPlan.stampField]) : nil
       self.refuse(id, stamp: stamp, error)
     }
+  }
+
+  private static func isTrue(_ text: UnsafeRawBufferPointer) -> Bool {
+    text.elementsEqual("true".utf8)
   }
 
   /// Adds a record from JSON, which has every requested field.

@@ -50,6 +50,9 @@ package struct SnapshotPlan: Sendable, Equatable {
   /// The fields to select, in this order: `Id`, `SystemModstamp`, then the fields of the schema.
   package let fields: [String]
   package let unread: [Unread]
+  /// The index in `fields` of the field that says whether a record is deleted; nil if it is not
+  /// read.
+  let deletedField: Int?
   /// A field is another kind of date or time than the schema says: its type has changed, and the
   /// schema kept its ID (EventSchemas.md#schema-id).
   package let isOfOutdatedSchema: Bool
@@ -62,8 +65,10 @@ package struct SnapshotPlan: Sendable, Equatable {
   /// - Parameters:
   ///   - layout: the layout of the object's events as decoded, before any stage.
   ///   - isRead: whether to read a column of the layout; nil reads all.
+  ///   - findsDeleted: deleted records are read too, if the object keeps them.
   package init(
-    _ layout: RecordLayout, _ object: ObjectDescription, isRead: ((Column) -> Bool)? = nil
+    _ layout: RecordLayout, _ object: ObjectDescription, isRead: ((Column) -> Bool)? = nil,
+    findsDeleted: Bool = false
   ) {
     var builder = Builder(object)
     for column in layout.columns where !column.isMetadata && isRead?(column) ?? true {
@@ -71,7 +76,9 @@ package struct SnapshotPlan: Sendable, Equatable {
     }
     self.object = object.name
     self.keyPrefix = object.keyPrefix
-    self.fields = builder.fields
+    let keepsDeleted = findsDeleted && object.field("IsDeleted") != nil
+    self.deletedField = keepsDeleted ? builder.fields.count : nil
+    self.fields = builder.fields + (keepsDeleted ? ["IsDeleted"] : [])
     self.unread = builder.unread
     self.isOfOutdatedSchema = builder.isOfOutdatedSchema
     self.steps = builder.steps

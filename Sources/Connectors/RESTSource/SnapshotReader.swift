@@ -25,6 +25,8 @@ package final class SnapshotReader: RecordReader {
     package var jobPatience = Duration.seconds(2 * 3600)
     /// The time between two signals while waiting for a job.
     package var waitReports = Duration.seconds(300)
+    /// The org's clock as far as it was known before the first call; nil to ask for it.
+    package var serviceClock: ServiceClock?
 
     package init() {}
   }
@@ -45,19 +47,25 @@ package final class SnapshotReader: RecordReader {
   private let batches = BatchPool()
   private let client: RESTClient
   private let options: Options
+  /// Descriptions of objects that are young enough, by name.
+  private let described: [String: ObjectDescription]
   private let begun: AsyncStream<Request>
   private let begunSink: AsyncStream<Request>.Continuation
   private let wake: @Sendable () -> Void
 
-  /// - Parameter wake: called from any thread when `next` has something.
+  /// - Parameters:
+  ///   - described: descriptions that are used instead of asking, until one proves wrong.
+  ///   - wake: called from any thread when `next` has something.
   package init(
     _ objects: [ReadObject], client: RESTClient, options: Options = Options(),
+    described: [String: ObjectDescription] = [:],
     wake: @escaping @Sendable () -> Void
   ) {
     self.objects = objects
     self.client = client
     self.signals = SignalQueue(limit: 3, clock: client.clock)
     self.options = options
+    self.described = described
     self.wake = wake
     (self.begun, self.begunSink) = AsyncStream.makeStream()
   }
@@ -76,7 +84,7 @@ package final class SnapshotReader: RecordReader {
 
   /// Reads the records. Run this alongside the runner, and cancel it afterwards.
   package var background: @Sendable () async -> Void {
-    { [begun, objects, client, options, batches, signals, wake] in
+    { [begun, objects, client, options, described, batches, signals, wake] in
       let allowance = RepairAllowance(options, from: client.clock.now)
       await withDiscardingTaskGroup { group in
         let places = AsyncStream<Void>.makeStream()
@@ -86,7 +94,8 @@ package final class SnapshotReader: RecordReader {
           guard await free.next() != nil else { break }
           let read = ObjectRead(
             object: request.object, objects[request.object], client: client, options: options,
-            allowance: allowance, batches: batches, signals: signals, wake: wake)
+            described: described[objects[request.object].entity], allowance: allowance,
+            batches: batches, signals: signals, wake: wake)
           group.addTask {
             switch request {
             case .pass(_, let pass): await read.run(pass)

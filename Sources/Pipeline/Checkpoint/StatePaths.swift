@@ -24,6 +24,8 @@ package struct StatePaths: Sendable, Equatable {
   package var identity: String { "\(self.directory)/\(self.pipeline).identity" }
   /// Schemas of the service, of all pipelines with this state directory.
   package var schemas: String { "\(self.directory)/schemas" }
+  /// What the org says about the objects without change events, so that not every run has to ask.
+  package var lookups: String { "\(self.directory)/\(self.pipeline).lookups.json" }
   /// Lines about the newest runs.
   package var runs: String { "\(self.directory)/\(self.pipeline).runs.ndjson" }
   /// A line for each change of positions by hand.

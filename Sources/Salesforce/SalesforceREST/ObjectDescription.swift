@@ -1,4 +1,4 @@
-internal import JSON
+package import JSON
 
 /// The description of an object (RESTAndBulk.md#describe).
 package struct ObjectDescription: Sendable, Equatable {
@@ -56,6 +56,39 @@ extension ObjectDescription {
   private static let maxFields = 5000
   /// Longer than any formula.
   private static let maxTextLength = 20_000
+
+  /// A description that `json` has made; nil for anything else.
+  package init?(stored json: JSONValue) {
+    guard let description = try? Self(json, call: "stored") else { return nil }
+    self = description
+  }
+
+  /// The description in the form of the org's response.
+  package var json: JSONValue {
+    func text(_ text: String?) -> JSONValue { text.map { .string($0) } ?? nil }
+    let fields = self.fields.map { field -> JSONValue in
+      [
+        "name": .string(field.name), "label": .string(field.label), "type": .string(field.type),
+        "compoundFieldName": text(field.compoundFieldName),
+        "calculated": .boolean(field.isCalculated), "filterable": .boolean(field.isFilterable),
+        "length": .integer(field.length ?? 0),
+        "referenceTo": .array(field.references.map { .string($0) }),
+        "calculatedFormula": text(field.formula), "inlineHelpText": text(field.helpText),
+        "picklistValues": .array(
+          field.choices.map { choice in
+            [
+              "value": .string(choice.value), "label": .string(choice.label),
+              "active": .boolean(choice.isActive), "defaultValue": .boolean(choice.isDefault),
+            ]
+          }),
+      ]
+    }
+    return [
+      "name": .string(self.name), "keyPrefix": text(self.keyPrefix),
+      "queryable": .boolean(self.isQueryable), "retrieveable": .boolean(self.isRetrievable),
+      "fields": .array(fields),
+    ]
+  }
 
   init(_ json: JSONValue, call: String) throws(RESTError) {
     func wrong(_ what: String) -> RESTError {

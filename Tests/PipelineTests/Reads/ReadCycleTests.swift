@@ -71,7 +71,7 @@ import Testing
     run.readAll(self.moment(60, commits: 9))
     #expect(next(self.moment(61, commits: 9)) == nil)
     #expect(next(self.moment(62, commits: 10)) == .end && !run.hasEnded)
-    run.end(nil)
+    run.end(nil, at: self.start)
     #expect(next(self.moment(63, commits: 11)) == nil && run.hasEnded)
     run.beginAgain(in: "d")
     #expect(run.object.anew == ["d"] && next(self.moment(64)) == .plan)
@@ -150,7 +150,7 @@ import Testing
     ])
     func hasEnded(_ topic: Int) -> Bool { topic == 1 }
     #expect(!cycle.hasReadAll(hasEnded) && !cycle.hasRepaired(hasEnded))
-    cycle.runs[0].end(SourceFailure(.refused, reason: "r", "no"))
+    cycle.runs[0].end(SourceFailure(.refused, reason: "r", "no"), at: self.start)
     #expect(cycle.hasReadAll(hasEnded) && cycle.failure?.reason == "r")
     for repair in 0..<2 { cycle.end(repair: repair) }
     #expect(cycle.hasRepaired(hasEnded))
@@ -172,7 +172,7 @@ import Testing
       }
     }
     #expect(cycle.repairs.map(\.store) == [1, 2] && due(0) == [])
-    cycle.runs[0].end(nil)
+    cycle.runs[0].end(nil, at: self.start)
     #expect(due(0) == [0, 1])
     cycle.asked(0, for: ["r1", "r5"], at: self.start)
     #expect(due(9) == [1] && cycle.repairs[0].last == "r5")

@@ -263,6 +263,7 @@ final class MemoryDatabase: TableStore, LeasedStore, RepairingStore, Overlapping
   func takesReads(of layout: RecordLayout) -> Bool { self.takesReads }
   func pass(over entity: String) -> ReadPass? { self.store.reads[self.name]?.pass }
   func passNumber(over entity: String) -> Int { self.pass(over: entity)?.number ?? 0 }
+  func lastReads(of entity: String) -> PollSchedule.LastReads { .init() }
 
   func write(_ reads: RecordBatch, pass: ReadPass?) throws {
     try self.crash.pass()

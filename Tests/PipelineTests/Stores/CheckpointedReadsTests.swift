@@ -17,6 +17,10 @@ import Testing
   }
 
   private final class ReadingSink: LineSink, RecordReceiver {
+    var reads = PollSchedule.LastReads()
+
+    func lastReads(of entity: String) -> PollSchedule.LastReads { self.reads }
+
     var known: ReadPass?
     var written: [ReadPass] = []
 

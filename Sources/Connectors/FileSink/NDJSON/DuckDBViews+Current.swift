@@ -97,7 +97,7 @@ extension DuckDBViews {
       GROUP BY _record_id
       HAVING arg_max(_change_type, _place)
         FILTER (_change_type NOT IN ('UPDATE', 'GAP_UPDATE'))
-        IN ('DELETE', 'GAP_DELETE') IS NOT TRUE;
+        IN ('DELETE', 'GAP_DELETE', 'SNAPSHOT_DELETE') IS NOT TRUE;
 
       """
   }

@@ -11,6 +11,7 @@ extension DuckDBViews {
     ("snapshot_begun_at", "TIMESTAMPTZ"), ("snapshot_state", "VARCHAR"),
     ("snapshot_rows", "BIGINT"), ("snapshot_total", "BIGINT"), ("columns_filling", "VARCHAR[]"),
     ("columns_hidden", "VARCHAR[]"), ("selects_changes", "BOOLEAN"),
+    ("polled_every_seconds", "BIGINT"), ("polled_at", "TIMESTAMPTZ"),
   ]
 
   /// - Parameters:
@@ -35,21 +36,23 @@ extension DuckDBViews {
           format = 'newline_delimited', hive_partitioning = false, ignore_errors = true,
           columns = {\(columns)})
       )
-      SELECT * EXCLUDE (unnamed, snapshot_begun_at, selects_changes), CASE
+      SELECT * EXCLUDE (unnamed, snapshot_begun_at, selects_changes, polled_every, polled_at), CASE
         WHEN snapshot_state <> 'complete' THEN 'copying'
         WHEN stale > 0 OR (waiting_for_repair > 0 AND selects_changes IS NOT TRUE)
           OR missing_ranges <> 0 OR dead_letters <> 0 OR len(columns_filling) > 0 THEN 'stale'
         WHEN missing_ranges = 0 AND dead_letters = 0 AND complete_through BETWEEN now()
           - coalesce(getvariable('late_after')::INTERVAL, INTERVAL 2 HOURS)
+          - coalesce(polled_every, INTERVAL 0 SECONDS)
           AND now() + INTERVAL 5 MINUTES THEN 'fresh'
-        ELSE 'late' END AS state
+        ELSE 'late' END AS state, polled_every, polled_at
       FROM (
         SELECT entity, pipeline, sink, complete_through, last_run, stale, partial, holes,
           last_change, topics, snapshot_at, missing_ranges + coalesce(len([
             time for time in unnamed if (time < snapshot_begun_at) IS NOT TRUE]), 0)
             AS missing_ranges,
           dead_letters, waiting_for_repair, snapshot_state, snapshot_rows, snapshot_total, columns_filling,
-          columns_hidden, selects_changes, unnamed, snapshot_begun_at
+          columns_hidden, selects_changes, unnamed, snapshot_begun_at,
+          to_seconds(polled_every_seconds) AS polled_every, polled_at
         FROM objects LEFT JOIN runs USING (entity)
       );
 

@@ -108,6 +108,15 @@ package struct Bookkeeping: Sendable {
     self.statements(Self.readTables, existing: existing)
   }
 
+  private static let pollTable = Table(
+    name: PollTable.name, columns: PollTable.columns,
+    comment: "The objects without change events, how often they are read, and when they last were")
+
+  /// The statements that create the table of objects without change events.
+  func pollStatements(existing: Set<String>) -> [String] {
+    self.statements([Self.pollTable], existing: existing)
+  }
+
   private static let runTable = Table(
     name: RunTable.name, columns: RunTable.columns,
     comment: "What each run did, how it ended, and where its rows begin and end in each topic")

@@ -103,6 +103,12 @@ extension CheckpointTable {
         try self.connection.execute(statement)
       }
     }
+    if try self.exists(PollTable.name) {
+      // Changes of the new org since a read of the old one are not all its records.
+      try self.connection.query(
+        "DELETE FROM \(self.bookkeeping.qualified(PollTable.name)) WHERE pipeline = $1 AND sink = $2",
+        [self.pipeline, self.sink])
+    }
     guard try self.exists("_etl_snapshot") else { return }
     let snapshots = self.bookkeeping.qualified("_etl_snapshot")
     try self.connection.query(

@@ -98,7 +98,8 @@ struct PassTable {
       ])
   }
 
-  /// Forgets the passes over some columns of an object.
+  /// Forgets the passes over some columns of an object. Those over changed records stay: nothing
+  /// else says since when changes are to be read.
   ///
   /// - Parameter key: of a pass to keep.
   func forgetParts(
@@ -107,8 +108,8 @@ struct PassTable {
     try connection.query(
       """
       DELETE FROM \(self.table) WHERE pipeline = $1 AND sink = $2 \
-      AND starts_with(entity, $3 || ' ') AND entity IS DISTINCT FROM $4
-      """, [self.pipeline, self.sink, entity, key])
+      AND starts_with(entity, $3 || ' ') AND entity IS DISTINCT FROM $4 AND entity <> $5
+      """, [self.pipeline, self.sink, entity, key, ReadPass.changesKey(of: entity)])
   }
 
   /// SQL: when the last pass of a key began.

@@ -14,11 +14,14 @@ struct KnownReads {
 
   let passTable: PassTable
   let repairCalls: RepairCalls
+  let pollTable: PollTable
   var missingRanges: MissingRanges
   /// Nil when no records are read.
   var clock: DatabaseClock?
   /// By `ReadPass.key`; empty unless records are read.
   var passes: [String: PassTable.Entry] = [:]
+  /// By object, of those without change events.
+  var polls: [String: PollSchedule.LastReads] = [:]
   /// By object.
   var fields: [String: Fields] = [:]
   /// The number of records of passes that were refused, by object, since this was last taken.
@@ -26,6 +29,7 @@ struct KnownReads {
 
   init(pipeline: String, sink: String, _ bookkeeping: Bookkeeping) {
     self.passTable = PassTable(pipeline: pipeline, sink: sink, bookkeeping)
+    self.pollTable = PollTable(pipeline: pipeline, sink: sink, bookkeeping)
     self.repairCalls = RepairCalls(pipeline: pipeline, sink: sink, bookkeeping)
     self.missingRanges = MissingRanges(pipeline: pipeline, sink: sink, bookkeeping)
   }
@@ -46,12 +50,26 @@ struct KnownReads {
     if self.isInPass(entity) { self.refused[entity, default: 0] += 1 }
   }
 
+  /// Notes a pass that is complete. It began when its first progress was stored, at the latest when
+  /// its records were requested.
+  private mutating func note(_ pass: ReadPass) {
+    guard var reads = self.polls[pass.entity], let begun = pass.begunAt ?? pass.requestedAt else {
+      return
+    }
+    reads.any = begun
+    if !pass.isOfChanges { reads.full = begun }
+    self.polls[pass.entity] = reads
+  }
+
   /// Call this when the commit is durable.
   mutating func committed(_ commit: SealedCommit) {
     for read in commit.refusedReads { self.refuse(read.rows.entity) }
     for (key, pass) in commit.content.passes {
       self.passes[key, default: .init()].pass = pass
       self.passes[key]?.number = pass.number
+    }
+    for pass in commit.content.passes.values where pass.state == .complete {
+      self.note(pass)
     }
     self.missingRanges.noted(commit.holes)
   }

@@ -31,12 +31,13 @@ extension PostgresSink {
       access: access, filling: filling?.map(\.field) ?? [],
       readColumns: self.reads.fields[entity]?.readColumns)
     self.reads.fields[entity] = known
-    if known.filling.isEmpty, self.reads.passes.keys.contains(where: { $0.hasPrefix("\(entity) ") })
-    {
+    let changesKey = ReadPass.changesKey(of: entity)
+    func isPart(_ key: String) -> Bool { key.hasPrefix("\(entity) ") && key != changesKey }
+    if known.filling.isEmpty, self.reads.passes.keys.contains(where: isPart) {
       try self.session.retrying {
         try self.reads.passTable.forgetParts(of: entity, but: nil, over: $0)
       }
-      self.reads.passes = self.reads.passes.filter { !$0.key.hasPrefix("\(entity) ") }
+      self.reads.passes = self.reads.passes.filter { !isPart($0.key) }
     }
     return filling ?? []
   }

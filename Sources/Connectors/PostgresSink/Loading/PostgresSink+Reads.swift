@@ -33,19 +33,39 @@ extension PostgresSink: CopyStore {
   }
 
   /// Prepares the connected sink for reading records.
-  func openReads() throws {
-    guard self.configuration.reads != nil else { return }
-    try self.session.retrying { connection in
+  ///
+  /// - Returns: whether the table of objects without change events is new.
+  func openReads() throws -> Bool {
+    guard self.configuration.reads != nil else { return false }
+    return try self.session.retrying { connection in
+      let hadPolls = try self.hasPollTable(over: connection)
       guard try self.catalog.prepareReads(over: connection) else {
         self.onNotice?(
           "records cannot be read from the org, because the role may not create the table "
             + "_etl_snapshot in schema \(self.configuration.schema)")
-        return
+        return false
       }
       let clock = try DatabaseClock(over: connection, now: { self.session.now })
       self.reads.clock = clock
       self.reads.passes = try self.reads.passTable.read(clock, over: connection)
+      guard try self.hasPollTable(over: connection) else { return false }
+      let polls = self.configuration.polls
+      try connection.transaction { () throws(PostgresError) in
+        try self.reads.pollTable.set(polls, over: connection)
+      }
+      self.reads.polls = try self.reads.pollTable.read(clock, over: connection)
+      return !hadPolls
     }
+  }
+
+  /// Whether there is or was an object without change events.
+  private func hasPollTable(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    let name = self.catalog.bookkeeping.qualified(PollTable.name)
+    return try connection.query("SELECT to_regclass($1) IS NOT NULL", [name])[0, 0] == "t"
+  }
+
+  package func lastReads(of entity: String) -> PollSchedule.LastReads {
+    self.reads.polls[entity] ?? .init()
   }
 
   /// Accepts records that were read, in rows of a layout that the sink is ready for. `pass` is the
@@ -252,9 +272,13 @@ extension PostgresSink: CopyStore {
       try self.reads.passTable.note(newestStamp: stamp, entity: entity, over: self.connection)
     }
     for rows in self.pending {
-      for pass in commit.passes.values
-      where pass.entity == rows.entity && pass.state == .complete {
-        try self.finish(pass, rows)
+      for pass in commit.passes.values where pass.entity == rows.entity {
+        if self.reads.polls[pass.entity] != nil {
+          try self.reads.pollTable.note(
+            pass, begunAt: self.reads.passTable.begunAt(pass.key), tables: rows.tables.names,
+            over: self.connection)
+        }
+        if pass.state == .complete { try self.finish(pass, rows) }
       }
     }
   }

@@ -285,7 +285,10 @@ package final class TableCatalog {
   /// Statements that create the tables for reading records; none unless the sink reads records.
   func missingReadTables(over connection: PostgresConnection) throws(PostgresError) -> [String] {
     guard self.configuration.reads != nil else { return [] }
-    return self.bookkeeping.readStatements(existing: try self.bookkeepingNames(over: connection))
+    let existing = try self.bookkeepingNames(over: connection)
+    return self.bookkeeping.readStatements(existing: existing)
+      + (self.configuration.polls.isEmpty
+        ? [] : self.bookkeeping.pollStatements(existing: existing))
   }
 
   /// Names of the sink's own existing tables, except those for reading records.

@@ -135,7 +135,8 @@ extension TableCatalog {
       let views = ReportingViews(configuration)
       plan.statements += try views.plan(
         plan.tables, renames: plan.renames, hasBookkeeping: hasTables,
-        makesReads: configuration.reads != nil, over: connection)
+        makesReads: configuration.reads != nil,
+        makesPolls: configuration.reads != nil && !configuration.polls.isEmpty, over: connection)
       return plan
     }
   }

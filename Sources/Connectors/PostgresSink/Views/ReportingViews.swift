@@ -132,7 +132,9 @@ package struct ReportingViews {
 
   func freshnessChange(over connection: PostgresConnection) throws(PostgresError) -> ViewChange {
     let tables = try self.currentTables(adding: [], hasBookkeeping: true, over: connection)
-    let query = self.freshness(tables, hasReads: try self.hasReads(over: connection))
+    let query = self.freshness(
+      tables, hasReads: try self.hasReads(over: connection),
+      hasPolls: try self.exists(PollTable.name, over: connection))
     return try self.freshnessChange(query, over: connection)
   }
 
@@ -162,10 +164,11 @@ package struct ReportingViews {
   ///   - renames: the columns that these changes rename.
   ///   - hasBookkeeping: false while the sink's own tables do not exist.
   ///   - makesReads: the plan creates the tables for reading records.
+  ///   - makesPolls: the plan creates the table of objects without change events.
   /// - Returns: statements without semicolons; empty if every view is up to date.
   package func plan(
     _ tables: [TableDefinition], renames: [ColumnRename] = [], hasBookkeeping: Bool,
-    makesReads: Bool = false, over connection: PostgresConnection
+    makesReads: Bool = false, makesPolls: Bool = false, over connection: PostgresConnection
   ) throws(PostgresError) -> [String] {
     var statements: [String] = []
     let histories = Dictionary(
@@ -190,8 +193,9 @@ package struct ReportingViews {
     let after = try self.currentTables(
       adding: tables, hasBookkeeping: hasBookkeeping, over: connection)
     let hasReads = try makesReads ? true : self.hasReads(over: connection)
+    let hasPolls = try makesPolls ? true : self.exists(PollTable.name, over: connection)
     let change = try self.freshnessChange(
-      self.freshness(after, hasReads: hasReads), over: connection)
+      self.freshness(after, hasReads: hasReads, hasPolls: hasPolls), over: connection)
     if !change.mayBeDone || before != after {
       statements += try self.statements(change, over: connection)
     }
@@ -230,6 +234,8 @@ package struct ReportingViews {
     Column(name: "columns_hidden", type: "text[]"),
     Column(name: "state", type: "text"),
     Column(name: "dead_letters", type: "bigint"),
+    Column(name: "polled_every", type: "interval"),
+    Column(name: "polled_at", type: "timestamp with time zone"),
   ]
 
   /// A table whose rows `_freshness` counts.
@@ -247,8 +253,10 @@ package struct ReportingViews {
     }
   }
 
-  /// - Parameter hasReads: the tables for reading records exist.
-  private func freshness(_ tables: [CountedTable], hasReads: Bool) -> String {
+  /// - Parameters:
+  ///   - hasReads: the tables for reading records exist.
+  ///   - hasPolls: the table of objects without change events exists.
+  private func freshness(_ tables: [CountedTable], hasReads: Bool, hasPolls: Bool) -> String {
     let schema = SQLIdentifier.quoted(self.schema)
     let counts = tables.map { self.counts($0, hasReads: hasReads) }
     let none = "SELECT NULL::text, 0::bigint, 0::bigint, 0::bigint WHERE false"
@@ -305,7 +313,7 @@ package struct ReportingViews {
       jsonb_each_text(CASE jsonb_typeof(p.value -> 'tables') WHEN 'object' \
       THEN p.value -> 'tables' END) AS e \
       GROUP BY e.key, c.pipeline, c.sink, c.committed_at
-      """
+      """ + (hasPolls ? " UNION ALL \(self.polledFeeds)" : "")
     let facts = """
       SELECT t.table_name, t.entity, f.pipeline, f.sink, \(completeThrough), f.last_run, \
       n.stale, n.partial, coalesce(f.holes, 0) AS holes, f.last_change, f.topics, \(pass), \
@@ -314,9 +322,27 @@ package struct ReportingViews {
       LEFT JOIN (\((counts + [none]).joined(separator: " UNION ALL "))) \
       AS n (table_name, stale, partial, waiting) ON n.table_name = t.table_name \(join)
       """
+    let polls =
+      hasPolls
+      ? """
+      LEFT JOIN \(schema)._etl_poll AS o ON o.pipeline = v.pipeline AND o.sink = v.sink \
+      AND o.entity = v.entity
+      """ : "CROSS JOIN (SELECT NULL::interval AS every, NULL::timestamptz AS polled_at) AS o"
     return """
-      SELECT v.*, \(Self.state) AS state, d.dead_letters FROM (\(facts)) AS v, \
-      LATERAL (\(self.deadLetters)) AS d
+      SELECT v.*, \(Self.state) AS state, d.dead_letters, o.every AS polled_every, o.polled_at \
+      FROM (\(facts)) AS v CROSS JOIN LATERAL (\(self.deadLetters)) AS d \(polls)
+      """
+  }
+
+  /// SQL: the tables of objects without change events. They are complete up to the beginning of the
+  /// last read.
+  private var polledFeeds: String {
+    let schema = SQLIdentifier.quoted(self.schema)
+    return """
+      SELECT u.name, c.pipeline, c.sink, c.committed_at, o.complete_through, NULL, 0, NULL \
+      FROM \(schema)._etl_poll AS o JOIN \(schema)._etl_checkpoint AS c \
+      ON c.pipeline = o.pipeline AND c.sink = o.sink CROSS JOIN LATERAL unnest(o.tables) AS u (name) \
+      WHERE NOT EXISTS (SELECT FROM jsonb_each(c.topics) AS p WHERE p.value -> 'tables' ? u.name)
       """
   }
 
@@ -341,7 +367,7 @@ package struct ReportingViews {
     OR v.columns_filling IS NOT NULL THEN 'stale' \
     WHEN v.complete_through BETWEEN now() - coalesce(\
     nullif(current_setting('pubsub_etl.late_after', true), '')::interval, '2 hours') \
-    AND now() + interval '5 minutes' THEN 'fresh' ELSE 'late' END
+    - coalesce(o.every, '0') AND now() + interval '5 minutes' THEN 'fresh' ELSE 'late' END
     """
 
   /// SQL: the names of a table's columns in a state, of which bookkeeping of earlier versions has

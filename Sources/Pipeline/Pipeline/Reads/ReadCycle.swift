@@ -35,11 +35,15 @@ struct ReadCycle {
   /// - Parameters:
   ///   - topics: the names of the run's topics.
   ///   - stores: the numbers of the stores whose wrong records are read again.
+  ///   - repeatsPolls: objects without change events are read whenever that is due, not only once.
   init(
     _ objects: [ReadObject], topics: [String], repairing stores: [Int], follows: Bool,
-    at now: Instant
+    repeatsPolls: Bool = false, at now: Instant
   ) {
     self.runs = objects.map { object in
+      guard object.poll == nil else {
+        return ReadRun(object, topic: nil, isRepeated: repeatsPolls)
+      }
       guard let topic = topics.firstIndex(of: object.topic) else {
         preconditionFailure("\(object.entity): no topic \(object.topic)")
       }
@@ -79,7 +83,7 @@ struct ReadCycle {
   }
 
   private static func isOutOfReach(_ run: ReadRun, _ hasEnded: (Int) -> Bool) -> Bool {
-    (run.phase == .unknown || run.phase == .unbegun) && hasEnded(run.topic)
+    (run.phase == .unknown || run.phase == .unbegun) && run.topic.map(hasEnded) ?? false
   }
 
   /// The objects whose records the reader may deliver now, and the stores they are for.

@@ -14,7 +14,8 @@ package struct ReadPass: Sendable, Equatable {
 
   /// API name of the object.
   package var entity: String
-  /// Identifies the columns of a pass that reads only some; nil for one that reads all.
+  /// Identifies the columns of a pass that reads only some, or is `changes`; nil for a pass that
+  /// reads everything.
   package var part: String?
   /// Counts the passes over the object, from 1.
   package var number: Int
@@ -34,6 +35,9 @@ package struct ReadPass: Sendable, Equatable {
   package var begunAt: ContinuousClock.Instant?
   /// When the job was posted, so no value is older; nil before that.
   package var requestedAt: ContinuousClock.Instant?
+  /// The beginning of the read since which records have to have changed. Not stored, because every
+  /// run knows it.
+  package var since: ContinuousClock.Instant?
 
   package init(entity: String, part: String? = nil, number: Int, state: State = .begun) {
     self.entity = entity
@@ -50,6 +54,22 @@ package struct ReadPass: Sendable, Equatable {
   static func key(entity: String, part: String?) -> String {
     part.map { "\(entity) \($0)" } ?? entity
   }
+
+  /// The part of a pass over all columns of the records that have changed.
+  package static let changes = "changes"
+
+  /// The key of passes over the changed records of an object.
+  package static func changesKey(of entity: String) -> String {
+    Self.key(entity: entity, part: Self.changes)
+  }
+
+  /// The object of a key.
+  package static func entity(ofKey key: String) -> String {
+    key.split(separator: " ", maxSplits: 1).first.map { String($0) } ?? key
+  }
+
+  /// Whether the pass reads only the records that have changed, and deleted ones with them.
+  package var isOfChanges: Bool { self.part == Self.changes }
 
   /// Forgets a lost job, of which nothing can be used: all records will be requested again.
   package mutating func forgetJob() {

@@ -16,6 +16,8 @@ struct ReadRun {
     /// Everything has been read and becomes durable with this commit.
     case ending(commit: Int)
     case ended
+    /// Everything was read; an object without change events is read again then.
+    case idle(until: Instant)
   }
 
   enum Step: Equatable {
@@ -48,33 +50,54 @@ struct ReadRun {
   struct Candidate {
     let store: Int
     let pass: ReadPass?
-    let lastNumber: Int
+    var lastNumber: Int
     /// It gets all records again, whatever it has.
     let isAnew: Bool
+    /// The pass over changed records.
+    var changes: ReadPass?
+    var lastReads = PollSchedule.LastReads()
+
+    /// The pass that began last.
+    var newest: ReadPass? {
+      guard let changes, let pass else { return self.changes ?? self.pass }
+      return changes.number > pass.number ? changes : pass
+    }
   }
 
   private(set) var object: ReadObject
-  /// The index of the object's topic.
-  let topic: Int
+  /// Whether an object without change events is read again in this run.
+  private let isRepeated: Bool
+  /// The index of the object's topic; nil if no topic of the run delivers its changes.
+  let topic: Int?
   private(set) var phase = Phase.unknown
   /// The numbers of the stores that receive the records.
   private(set) var recipients: [Int] = []
   var pass: ReadPass
   /// The reason for an early end.
   private(set) var failure: SourceFailure?
+  /// When the pass that is being read was stored.
+  private var begunAt: Instant?
 
-  init(_ object: ReadObject, topic: Int) {
+  init(_ object: ReadObject, topic: Int?, isRepeated: Bool = false) {
     self.object = object
     self.topic = topic
+    self.isRepeated = isRepeated
     self.pass = ReadPass(entity: object.entity, part: object.part, number: 1)
   }
 
-  var hasEnded: Bool { self.phase == .ended }
+  var hasEnded: Bool {
+    switch self.phase {
+    case .ended, .idle: true
+    default: false
+    }
+  }
 
   /// When there is work to do without a signal.
   var deadline: Instant? {
-    if case .waiting(let until) = self.phase { return until }
-    return nil
+    switch self.phase {
+    case .waiting(let until), .idle(let until): until
+    default: nil
+    }
   }
 
   /// - Parameter hasPosition: see `TopicRun`.
@@ -85,9 +108,14 @@ struct ReadRun {
     case .unbegun:
       guard hasPosition() else { return nil }
       self.phase = .beginning(commit: moment.openCommit)
+      self.begunAt = moment.now
       return .store
     case .beginning(let commit):
       return moment.commits >= commit ? self.wait(from: moment.now, moment) : nil
+    case .idle(let until):
+      guard moment.now >= until else { return nil }
+      self.phase = .unknown
+      return moment.isCommitting ? nil : .plan
     case .waiting(let until):
       guard moment.now >= until else { return nil }
       self.phase = .reading
@@ -104,6 +132,9 @@ struct ReadRun {
   mutating func plan(
     _ candidates: [Candidate], limit: Duration, _ moment: Moment
   ) -> Step? {
+    if let poll = self.object.poll {
+      return self.plan(poll, candidates, limit: limit, moment)
+    }
     let chosen = candidates.filter { $0.isAnew || $0.pass?.state != .complete }
     self.recipients = chosen.map(\.store)
     self.phase = chosen.isEmpty ? .ended : .unbegun
@@ -112,30 +143,88 @@ struct ReadRun {
       self.pass = ReadPass(entity: self.object.entity, number: 0)
       return nil
     }
-    // All stores continue from the one furthest behind.
-    var behind: ReadPass?
-    for case let pass? in chosen.map(\.pass) where pass.state != .complete {
-      if let begun = pass.begunAt, moment.now - begun > limit { continue }
-      behind = behind.map { pass.isAtLeast($0) ? $0 : pass } ?? pass
-    }
-    guard let behind,
-      chosen.allSatisfy({ $0.pass?.number == behind.number && $0.pass?.state != .complete })
-    else {
+    guard let behind = Self.behind(chosen.map(\.pass), limit: limit, moment) else {
       self.pass = ReadPass(
         entity: self.object.entity, part: self.object.part,
         number: (chosen.map(\.lastNumber).max() ?? 0) + 1)
       return nil
     }
-    self.pass = behind
-    if behind.state == .begun {
+    return self.resume(behind, moment)
+  }
+
+  /// The passes over an object without change events: of all records, and of changed ones. They share
+  /// their numbers, and all stores get the same.
+  private mutating func plan(
+    _ poll: PollSchedule, _ candidates: [Candidate], limit: Duration, _ moment: Moment
+  ) -> Step? {
+    self.recipients = candidates.map(\.store)
+    guard !candidates.isEmpty else {
+      self.phase = .ended
+      return nil
+    }
+    let reads = candidates.map(\.lastReads)
+    let number = (candidates.map(\.lastNumber).max() ?? 0) + 1
+    let unfinished = candidates.filter { $0.newest.map { $0.state != .complete } ?? false }
+    if let behind = Self.behind(unfinished.map(\.newest), limit: limit, moment) {
+      let since = reads.compactMap(\.any).min()
+      if !behind.isOfChanges || since != nil && reads.allSatisfy({ $0.full != nil }) {
+        self.recipients = unfinished.map(\.store)
+        self.begunAt = behind.begunAt
+        var pass = behind
+        pass.since = behind.isOfChanges ? since : nil
+        return self.resume(pass, moment)
+      }
+    }
+    self.phase = .unbegun
+    // A pass that cannot continue is replaced at once.
+    let next = poll.next(
+      after: reads, at: unfinished.isEmpty ? moment.now : moment.now + poll.every)
+    switch next {
+    case _ where candidates.contains(where: \.isAnew):
+      self.pass = ReadPass(entity: self.object.entity, number: number)
+    case .wait(let until): self.phase = self.isRepeated ? .idle(until: until) : .ended
+    case .all: self.pass = ReadPass(entity: self.object.entity, number: number)
+    case .changes(let since):
+      self.pass = ReadPass(entity: self.object.entity, part: ReadPass.changes, number: number)
+      self.pass.since = since
+    }
+    return nil
+  }
+
+  /// The place from which all stores can continue: that of the one furthest behind. Nil if they know
+  /// different passes, or none that is young enough.
+  private static func behind(
+    _ passes: [ReadPass?], limit: Duration, _ moment: Moment
+  ) -> ReadPass? {
+    var behind: ReadPass?
+    for case let pass? in passes where pass.state != .complete {
+      if let begun = pass.begunAt, moment.now - begun > limit { continue }
+      behind = behind.map { pass.isAtLeast($0) ? $0 : pass } ?? pass
+    }
+    guard let behind,
+      passes.allSatisfy({
+        $0?.number == behind.number && $0?.part == behind.part && $0?.state != .complete
+      })
+    else { return nil }
+    return behind
+  }
+
+  private mutating func resume(_ pass: ReadPass, _ moment: Moment) -> Step {
+    self.pass = pass
+    if pass.state == .begun {
       // The positions have been durable since then, even while no run was active.
-      return self.wait(from: min(behind.begunAt ?? moment.now, moment.now), moment)
+      return self.wait(from: min(pass.begunAt ?? moment.now, moment.now), moment)
     }
     self.phase = .reading
     return .read
   }
 
+  /// Without a stream, no event has to become visible first.
   private mutating func wait(from start: Instant, _ moment: Moment) -> Step {
+    guard self.topic != nil else {
+      self.phase = .reading
+      return .read
+    }
     let until = start + moment.visibilityWait
     self.phase = .waiting(until: until)
     return .wait(until: until)
@@ -148,7 +237,8 @@ struct ReadRun {
   func recipients(at pass: ReadPass, known: (Int) -> ReadPass?) -> [Int] {
     if self.object.condition != nil { return self.recipients }
     return self.recipients.filter { store in
-      guard let known = known(store), known.number == pass.number else { return true }
+      guard var known = known(store), known.number == pass.number else { return true }
+      known.since = pass.since
       return pass.state != .reading || !known.isAtLeast(pass) || known == pass
     }
   }
@@ -156,9 +246,14 @@ struct ReadRun {
   /// Every record has been read.
   mutating func readAll(_ moment: Moment) { self.phase = .ending(commit: moment.openCommit) }
 
-  mutating func end(_ failure: SourceFailure?) {
-    self.phase = .ended
+  /// - Parameter now: the time from which a failed read is repeated.
+  mutating func end(_ failure: SourceFailure?, at now: Instant) {
     self.failure = failure
+    self.phase = .ended
+    guard let poll = self.object.poll, self.isRepeated else { return }
+    let start = failure == nil ? self.begunAt ?? now : now
+    self.phase = .idle(until: start + poll.every)
+    if failure == nil { self.object.anew = [] }
   }
 
   /// Reads all records again, into one store.

@@ -21,6 +21,9 @@ package struct ReadObject: Sendable {
   /// Whether to read a column of the layout; nil reads all. Columns not read are absent in the
   /// rows.
   package var reads: (@Sendable (Column) -> Bool)?
+  /// Set for an object whose changes no topic of the run delivers. `topic` is then the name that its
+  /// change events would have, and `initial` names every store that gets the records.
+  package var poll: PollSchedule?
 
   package init(
     entity: String, topic: String, layout: RecordLayout, initial: Set<String> = [],

@@ -228,16 +228,16 @@ extension PipelineRunner {
 
   func countDeadLetter(topic: Int) {
     self.statistics.topics[topic].taken.deadLetters += 1
-    self.checkDeadLetterCount(topic: topic)
+    self.checkDeadLetterCount(ofTopic: self.topics[topic].topic.name)
   }
 
   /// Ends the run if too many events have become dead letters, or too many records that were read
   /// could not be written.
-  func checkDeadLetterCount(topic: Int) {
+  func checkDeadLetterCount(ofTopic topic: String) {
     guard let limit = self.configuration.maxDeadLetters,
       self.statistics.takenDeadLetters + self.statistics.reads.unwritten > limit
     else { return }
-    self.decide(.deadLetterLimit(topic: self.topics[topic].topic.name, .count))
+    self.decide(.deadLetterLimit(topic: topic, .count))
   }
 
   /// Ends the run if too large a share of its events has become dead letters.

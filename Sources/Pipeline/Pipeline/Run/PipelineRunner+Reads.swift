@@ -19,7 +19,7 @@ extension PipelineRunner {
     for index in self.reads.runs.indices {
       let topic = self.reads.runs[index].topic
       let step = self.reads.runs[index].advance(
-        self.moment(now), hasPosition: self.topics[topic].hasPosition)
+        self.moment(now), hasPosition: topic.map { self.topics[$0].hasPosition } ?? true)
       if let step { try self.perform(step, index, now: now) }
     }
   }
@@ -60,8 +60,23 @@ extension PipelineRunner {
           store: number, pass: store.pass(over: object.passKey),
           lastNumber: store.passNumber(over: object.passKey),
           isAnew: object.anew.contains(store.name)))
+      guard object.poll != nil else { continue }
+      let key = ReadPass.changesKey(of: object.entity)
+      let last = candidates.count - 1
+      candidates[last].changes = store.pass(over: key)
+      candidates[last].lastNumber = max(
+        candidates[last].lastNumber, store.passNumber(over: key))
+      candidates[last].lastReads = store.lastReads(of: object.entity)
     }
     return candidates
+  }
+
+  /// The place in the stream that reads come before. Without a stream it is the beginning, so that
+  /// every event of a later subscription follows.
+  func place(of index: Int, in store: Int) -> (epoch: Int, ordinal: Int64) {
+    guard let topic = self.reads.runs[index].topic else { return (1, 0) }
+    let cursor = self.topics[topic].cursors.stores[store]
+    return (cursor.epoch, cursor.ordinal)
   }
 
   private func store(_ pass: ReadPass, of index: Int, now: Instant) throws {
@@ -70,8 +85,7 @@ extension PipelineRunner {
       let batch = RecordBatch(layout: self.reads.runs[index].object.layout)
       try self.stages.apply(to: batch)
       for number in self.recipients(of: index, at: pass) {
-        let cursor = self.topics[self.reads.runs[index].topic].cursors.stores[number]
-        (batch.epoch, batch.nextOrdinal) = (cursor.epoch, cursor.ordinal)
+        (batch.epoch, batch.nextOrdinal) = self.place(of: index, in: number)
         try self.measure(.write, of: number) { try $0.write(batch, pass: pass) }
       }
     }
@@ -149,9 +163,9 @@ extension PipelineRunner {
     _ = self.stages.takeLeftOutCount()
     let stored = self.reads.runs[index].object.condition == nil ? pass : nil
     for number in self.recipients(of: index, at: pass) {
-      let cursor = self.topics[self.reads.runs[index].topic].cursors.stores[number]
-      (batch.epoch, batch.nextOrdinal) = (cursor.epoch, cursor.ordinal)
-      for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
+      let place = self.place(of: index, in: number)
+      (batch.epoch, batch.nextOrdinal) = place
+      for event in batch.events.indices { batch.events[event].ordinal = place.ordinal - 1 }
       try self.measure(.write, of: number) { try $0.write(batch, pass: stored) }
       let refused = self.stores[number].takeUnreadable()
       self.noteUnreadable(refused, of: batch.layout.entity, in: [number])
@@ -181,7 +195,7 @@ extension PipelineRunner {
   private func countUnwritten(_ count: Int, read index: Int) {
     guard count > 0 else { return }
     self.statistics.reads.unwritten += count
-    self.checkDeadLetterCount(topic: self.reads.runs[index].topic)
+    self.checkDeadLetterCount(ofTopic: self.reads.runs[index].object.topic)
   }
 
   /// Counts records of passes that the stores themselves have refused with the last commit.
@@ -198,10 +212,11 @@ extension PipelineRunner {
   }
 
   private func end(read index: Int, failure: SourceFailure?, now: Instant) {
-    self.reads.runs[index].end(failure)
+    self.reads.runs[index].end(failure, at: now)
     let pass = self.reads.runs[index].pass
     if failure == nil { self.onNote?(.readAll(entity: pass.entity, rows: pass.rowCount)) }
-    guard self.hasReadAll else { return }
+    // Reads without a stream say nothing about it.
+    guard self.reads.runs[index].topic != nil, self.hasReadAll else { return }
     // What the stream delivered while records were read does not show whether it is caught up now.
     for topic in self.topics.indices {
       self.topics[topic].caughtUp.beginAgain(at: now, time: self.serviceTime)

@@ -49,15 +49,15 @@ extension PipelineRunner {
     self.statistics.reads.unseen += missing.count
     try self.stages.apply(to: batch)
     _ = self.stages.takeLeftOutCount()
-    let cursor = self.topics[self.reads.runs[object].topic].cursors.stores[store]
-    batch.epoch = cursor.epoch
-    for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
+    let place = self.place(of: object, in: store)
+    batch.epoch = place.epoch
+    for event in batch.events.indices { batch.events[event].ordinal = place.ordinal - 1 }
     try self.measure(.write, of: store) { try $0.write(batch, pass: nil) }
     self.noteUnreadable(self.stages.takeUnreadable(), of: entity, in: [store])
     self.noteUnreadable(self.stores[store].takeUnreadable(), of: entity, in: [store])
     if !missing.isEmpty {
       self.repairing(store).noteUnseen(
-        missing, of: entity, epoch: cursor.epoch, ordinal: cursor.ordinal - 1)
+        missing, of: entity, epoch: place.epoch, ordinal: place.ordinal - 1)
     }
     self.commits.policy.took(events: max(1, batch.events.count), at: now)
     self.reads.answered(read: object, store: store, isFailure: false, at: now)

@@ -101,7 +101,8 @@ package final class PipelineRunner<S: Source> {
     self.reads = ReadCycle(
       reader?.objects ?? [], topics: source.topics.map(\.name),
       repairing: stores.indices.filter { stores[$0].repairing != nil },
-      follows: configuration.until == .forever, at: configuration.clock.now)
+      follows: configuration.until == .forever, repeatsPolls: configuration.until != .caughtUp,
+      at: configuration.clock.now)
     for topic in self.topics {
       let name = topic.topic.name
       // The stream resumes for the store furthest behind, so the stages begin with its events.

@@ -16,7 +16,7 @@ package struct ServiceClock: Sendable {
   }
 
   /// Milliseconds since 1970.
-  func time(at now: ContinuousClock.Instant) -> Int64 {
+  package func time(at now: ContinuousClock.Instant) -> Int64 {
     let (seconds, rest) = (now - self.readAt).components
     return self.reading + seconds * 1000 + rest / 1_000_000_000_000_000
   }

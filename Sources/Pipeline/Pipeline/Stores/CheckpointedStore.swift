@@ -104,7 +104,8 @@ extension CheckpointedStore: RecordReceiver {
 
   /// The place of all sinks; nil if they are not at the same place, for example if one is new.
   package func pass(over key: String) -> ReadPass? {
-    let passes = self.receivers(of: key).map { $0.receiver?.pass(over: key) }
+    let passes = self.receivers(of: ReadPass.entity(ofKey: key))
+      .map { $0.receiver?.pass(over: key) }
     guard let first = passes.first ?? nil, passes.allSatisfy({ $0?.isSamePlace(as: first) == true })
     else { return nil }
     return first
@@ -112,6 +113,18 @@ extension CheckpointedStore: RecordReceiver {
 
   package func passNumber(over key: String) -> Int {
     self.receivers.reduce(0) { max($0, $1.receiver?.passNumber(over: key) ?? 0) }
+  }
+
+  /// Those of the sink whose reads are the oldest.
+  package func lastReads(of entity: String) -> PollSchedule.LastReads {
+    let reads = self.receivers(of: entity).map { $0.receiver?.lastReads(of: entity) ?? .init() }
+    func oldest(
+      _ path: KeyPath<PollSchedule.LastReads, PollSchedule.Instant?>
+    ) -> PollSchedule.Instant? {
+      let times = reads.compactMap { $0[keyPath: path] }
+      return times.count == reads.count ? times.min() : nil
+    }
+    return PollSchedule.LastReads(full: oldest(\.full), any: oldest(\.any))
   }
 
   package func write(_ reads: RecordBatch, pass: ReadPass?) throws {

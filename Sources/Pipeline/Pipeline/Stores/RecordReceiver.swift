@@ -18,6 +18,9 @@ package protocol RecordReceiver: AnyObject {
   /// The number of the last pass of the key; 0 if none has begun.
   func passNumber(over key: String) -> Int
 
+  /// When the last complete reads of an object without change events began.
+  func lastReads(of entity: String) -> PollSchedule.LastReads
+
   /// Takes records that were read, all of one layout, and the progress of their pass including
   /// them; nil if they belong to none. They follow the events of the open commit and become durable
   /// with it.

@@ -116,6 +116,10 @@ package final class StagedStore {
 
   func passNumber(over key: String) -> Int { self.receiver?.passNumber(over: key) ?? 0 }
 
+  func lastReads(of entity: String) -> PollSchedule.LastReads {
+    self.receiver?.lastReads(of: entity) ?? .init()
+  }
+
   func write(_ reads: RecordBatch, pass: ReadPass?) throws {
     guard let receiver else { preconditionFailure("\(self.name) takes no records that were read") }
     guard let stages else { return try receiver.write(reads, pass: pass) }

@@ -48,6 +48,14 @@ enum ConfigurationSummary {
         ))
       if hasTables { lines.append(("repair", configuration.repair.mode.rawValue)) }
     }
+    let lookups = configuration.source.lookups
+    if !lookups.objects.isEmpty {
+      lines.append(
+        (
+          "lookups",
+          "\(lookups.objects.joined(separator: ", ")), every \(Phrase.duration(lookups.every))"
+        ))
+    }
     if let reserve = configuration.allowance.reserve {
       lines.append(("allowance", "\(reserve.text) of a day's delivered events are left for others"))
     }

@@ -161,6 +161,11 @@ extension PipelineConfiguration {
         reader, "snapshot",
         "records can be read into files and postgres sinks only, and this pipeline has none")
     }
+    if !self.source.lookups.objects.isEmpty, !self.sinks.contains(where: \.takesReads) {
+      self.report(
+        reader, "lookups",
+        "records can be read into files and postgres sinks only, and this pipeline has none")
+    }
     if self.source.onInvalidReplay == .snapshot, !self.sinks.contains(where: \.keepsPosition) {
       self.report(
         reader, "on_invalid_replay",

@@ -93,9 +93,12 @@ struct RepairConfiguration: KeyedObject, Sendable, Equatable {
 }
 
 extension Kind<[String]> {
-  fileprivate static var objectNames: Self {
-    Self(.list(of: .text(pattern: "^[A-Za-z][A-Za-z0-9_]*$"), minCount: 1)) { reader, name, _ in
-      guard let elements = reader.elements(name) else { return nil }
+  static var objectNames: Self {
+    Self(.list(of: .text(pattern: "^[A-Za-z][A-Za-z0-9_]*$"), minCount: 1)) {
+      reader, name, isRequired in
+      guard reader.any(name, required: isRequired) != nil, let elements = reader.elements(name)
+      else { return nil }
+      if isRequired, elements.isEmpty { reader.report(name, "expected at least one object") }
       var names: [String] = []
       for element in elements {
         guard let name = element.value.string, Self.isObjectName(name) else {

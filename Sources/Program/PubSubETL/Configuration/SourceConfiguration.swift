@@ -41,6 +41,7 @@ struct SourceConfiguration: KeyedObject, Sendable {
   var onInvalidReplay = InvalidReplayPolicy.fail
   var recordIDs = RecordIDs.rows
   var snapshot = SnapshotConfiguration()
+  var lookups = LookupsConfiguration()
   /// The subscription whose position the service keeps, too; then there is one topic, without a start.
   var managed: ManagedSubscription.Record?
 
@@ -77,6 +78,10 @@ struct SourceConfiguration: KeyedObject, Sendable {
         "record_ids", \.recordIDs, .choice(called: "form"),
         "rows: a change of several records is one row per record; array: one row with all IDs."),
       .key("snapshot", \.snapshot, .object, "Which records are read in addition to changes."),
+      .key(
+        "lookups", \.lookups, .object,
+        "Objects without change events, such as UserRole or RecordType, whose records are read "
+          + "regularly."),
       .required("org", \.org, .org, "The org, or the path of a file with it."),
     ]
   }
@@ -86,6 +91,7 @@ struct SourceConfiguration: KeyedObject, Sendable {
       self.topics[index].start = self.start
     }
     if let object = reader.object("snapshot") { self.snapshot.check(object, in: self) }
+    if let object = reader.object("lookups") { self.lookups.check(object, in: self) }
     guard self.managed != nil else { return }
     if self.topics.count > 1 {
       reader.report(

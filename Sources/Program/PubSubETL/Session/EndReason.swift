@@ -37,6 +37,7 @@ enum EndReason: String, CaseIterable, Sendable {
   case `internal`
   case login
   case lostOutput = "lost_output"
+  case lookup
   case lostState = "lost_state"
   case lostTable = "lost_table"
   case malformedResponse = "malformed_response"
@@ -97,7 +98,7 @@ enum EndReason: String, CaseIterable, Sendable {
   /// The exit codes, the usual one first.
   var codes: [ExitCode] {
     switch self {
-    case .database, .managedTopic, .newSink, .notSalesforce, .otherCheckpoint, .stages,
+    case .database, .lookup, .managedTopic, .newSink, .notSalesforce, .otherCheckpoint, .stages,
       .untrustedPeer, .unverifiable:
       [.configuration]
     case .checkpointTooLarge, .contract, .damagedCheckpoint, .deadLetterLimit, .hasCheckpoint,
@@ -196,6 +197,7 @@ enum EndReason: String, CaseIterable, Sendable {
     case .input: "`publish` cannot read its input"
     case .internal: "a defect of this program"
     case .login: "no access token: unavailable, no descriptors left, refused, or misconfigured"
+    case .lookup: "an object of `source.lookups` does not exist, or its changes cannot be found"
     case .lostOutput: "files that the manifest lists are missing"
     case .lostState: "a stored position is gone"
     case .lostTable: "a table that cannot be rebuilt is missing"

@@ -11,7 +11,8 @@ import SchemaStore
 
 /// The columns that a run's events would have with the current schemas.
 struct PlannedLayouts {
-  /// The layouts after the stages of the pipeline; one per topic, in the pipeline file's order.
+  /// The layouts after the stages of the pipeline, in the pipeline file's order: one per topic, then
+  /// one per object without change events.
   var layouts: [RecordLayout] = []
   /// The layouts before the stages.
   var inputs: [RecordLayout] = []
@@ -30,8 +31,11 @@ extension Session {
         planned.unknown.append(topic.name)
         continue
       }
-      try await self.inquiry?.prepare([layout])
       planned.inputs.append(layout)
+    }
+    planned.inputs += try await self.polledObjects().map(\.layout)
+    try await self.inquiry?.prepare(planned.inputs)
+    for layout in planned.inputs {
       planned.layouts.append(try self.stages.pipeline.layout(for: layout))
     }
     return planned
@@ -52,6 +56,7 @@ extension Session {
       }
       if let layout { planned.inputs.append(layout) } else { planned.unknown.append(topic.name) }
     }
+    planned.inputs += try await self.polledObjects(onRetry: onRetry).map(\.layout)
     return planned
   }
 

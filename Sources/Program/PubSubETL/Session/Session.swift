@@ -14,6 +14,8 @@ struct Session {
   /// How fields are classified; nil if no stage selects by classification.
   let inquiry: ClassificationInquiry?
   let stages: RunStages
+  /// Whether what the org says is stored for later runs.
+  let keepsSchemas: Bool
   /// How long to wait for the service and the org.
   let retry: RetrySchedule
 
@@ -31,6 +33,7 @@ struct Session {
     self.connection = connection
     self.token = token
     self.retry = retry
+    self.keepsSchemas = keepsSchemas
     self.schemas = assembly.schemas(
       ofOrg: token.organizationID, logger: keepsSchemas ? logger : nil)
     self.inquiry = ClassificationInquiry(

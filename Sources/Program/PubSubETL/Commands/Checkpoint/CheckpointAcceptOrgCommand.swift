@@ -72,7 +72,8 @@ struct CheckpointAcceptOrgCommand: AsyncParsableCommand {
   /// Objects whose records are to be read again.
   private func entities(_ configuration: PipelineConfiguration) throws -> [String] {
     guard self.snapshot else { return [] }
-    let entities = configuration.source.snapshotObjects.map(\.entity)
+    let entities =
+      configuration.source.snapshotObjects.map(\.entity) + configuration.source.lookups.objects
     guard !entities.isEmpty, configuration.sinks.contains(where: \.takesReads) else {
       throw RunFailure(
         .noObjects,

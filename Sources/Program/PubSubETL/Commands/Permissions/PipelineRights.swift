@@ -36,7 +36,7 @@ struct PipelineRights: Equatable {
     var objects: [String: Bool] = [:]
     var permissions: Set<String> = ["ApiEnabled"]
     var remarks: [String] = []
-    var changed = Set(source.snapshotObjects.map(\.entity))
+    var changed = Set(source.snapshotObjects.map(\.entity) + source.lookups.objects)
     for topic in source.topics {
       if topic.isChannel {
         if source.snapshot.objects.isEmpty || TopicName.hasPlatformEvents(topic.name) {

@@ -37,6 +37,7 @@ struct SnapshotRun {
       }
       wanted.append(object)
     }
+    let polled = try await Self.polled(session, sinks, files, purpose, logger, onRetry)
     var columns = ColumnInquiry(configuration, client, session.stages)
     try await columns.ask(&wanted, sinks, purpose, logger)
     wanted.removeAll(where: \.isEmpty)
@@ -48,7 +49,7 @@ struct SnapshotRun {
         '\(configuration.command("snapshot"))' reads them
         """)
     }
-    guard !wanted.isEmpty else { return nil }
+    guard !wanted.isEmpty || !polled.objects.isEmpty else { return nil }
     let topics = wanted.map { (entity: $0.entity, topic: $0.topic) }
     var layouts = try await session.layouts(of: topics, onRetry: onRetry)
     try await session.renew(
@@ -67,13 +68,14 @@ struct SnapshotRun {
       try wanted[index].review(
         files, configuration, purpose, session.stages.pipeline.layout(for: layout))
     }
-    let objects = wanted.flatMap { object in
+    let streamed = wanted.flatMap { object in
       layouts[object.entity].map { object.reads($0, condition: purpose.condition) } ?? []
     }
+    let objects = streamed + polled.objects
     guard !objects.isEmpty else { return nil }
     try await columns.askFirst(layouts, sinks, logger)
     if let condition = purpose.condition {
-      for object in objects { try await client.check(condition, on: object.entity) }
+      for object in streamed { try await client.check(condition, on: object.entity) }
     }
     for store in sinks.copies {
       for object in objects
@@ -86,12 +88,75 @@ struct SnapshotRun {
     var options = SnapshotReader.Options()
     options.concurrency = source.snapshot.concurrency
     options.retry = session.retry
+    options.serviceClock = await session.connection.credentials.serviceClock
     options.reserve = Double(configuration.repair.reserve) / 100
     options.maxRepairCalls = configuration.repair.maxCalls
     for store in sinks.copies { options.repairCallsMade += try store.repairCallsOfDay() }
     return SnapshotRun(
-      reader: SnapshotReader(objects, client: client, options: options, wake: wake),
+      reader: SnapshotReader(
+        objects, client: client, options: options, described: polled.described, wake: wake),
       client: client)
+  }
+
+  /// The objects without change events, and their descriptions by name.
+  private struct Polled {
+    var objects: [ReadObject] = []
+    var described: [String: ObjectDescription] = [:]
+  }
+
+  /// Describes the objects without change events, and notes in the databases what their fields are.
+  private static func polled(
+    _ session: Session, _ sinks: OpenSinks, _ files: CheckpointedStore, _ purpose: RunPurpose,
+    _ logger: Logger, _ onRetry: (PubSubError, Duration) throws -> Void
+  ) async throws -> Polled {
+    let (configuration, lookups) = (session.configuration, session.configuration.source.lookups)
+    var polled = Polled()
+    // A run for the records of other objects, or for some of them, leaves these alone.
+    guard !lookups.objects.isEmpty, !purpose.isSnapshot else { return polled }
+    let described = try await session.polledObjects(onRetry: onRetry) { entity, reason in
+      logger.warning("records of \(entity) are not read in this run: \(reason)")
+    }
+    try await session.inquiry?.prepare(described.map(\.layout))
+    var stores = sinks.copies.map(\.name)
+    if sinks.checkpointed.contains(where: { $0.sink is any RecordReceiver }) {
+      stores.append(files.name)
+    }
+    let clock = session.assembly.clock
+    let (now, wallTime) = (clock.now, clock.wallTime)
+    for found in described {
+      var poll = PollSchedule(
+        every: lookups.every, fullEvery: lookups.fullEvery,
+        fullSince: now - .milliseconds(wallTime - found.changedAt))
+      // What was noted once stays true until the object is described again.
+      let isNew = Duration.milliseconds(wallTime - found.describedAt) < lookups.every
+      for store in sinks.copies {
+        if try Self.note(found, isNew: isNew, in: store) { poll.fullSince = now }
+      }
+      var object = ReadObject(
+        entity: found.entity, topic: found.layout.topic, layout: found.layout,
+        initial: Set(stores), isRepaired: configuration.repair.mode == .auto)
+      object.poll = poll
+      polled.objects.append(object)
+      polled.described[found.entity] = found.description
+    }
+    return polled
+  }
+
+  /// - Returns: whether rows of the store lack values of columns that can be read.
+  private static func note(
+    _ object: PolledObject, isNew: Bool, in store: any CopyStore
+  ) throws -> Bool {
+    let known = try store.fields(of: object.entity)
+    let access =
+      isNew || known.isEmpty
+      ? FieldAccess.known(
+        known.isEmpty ? object.layout.fieldNames : known, in: object.description) : [:]
+    let filling = try store.noteAccess(access, of: object.entity)
+    if isNew {
+      try store.noteDescriptions(
+        object.description.fields.map { FieldDescription($0) }, of: object.entity)
+    }
+    return !filling.isEmpty && store.pass(over: object.entity)?.state == .complete
   }
 }
 
@@ -101,9 +166,10 @@ extension SnapshotRun {
   static func check(_ session: Session) async throws -> [String] {
     let configuration = session.configuration
     let mode = configuration.source.snapshot.mode
+    let lookups = try await Self.checkLookups(session)
     guard mode != .never,
       configuration.sinks.contains(where: { mode == nil ? $0.keepsPosition : $0.takesReads })
-    else { return [] }
+    else { return lookups }
     let client = session.connection.makeRESTClient()
     let objects = configuration.source.snapshotObjects
     let layouts = try await session.layouts(
@@ -126,6 +192,27 @@ extension SnapshotRun {
           "the records of \(entity) cannot be read: \(error.message). To export changes only, set "
             + "\"snapshot\": {\"mode\": \"never\"} in source")
       }
+    }
+    return lines + lookups
+  }
+
+  /// Lines for `check` about the objects without change events. A topic of such an object shows that
+  /// it has some after all.
+  private static func checkLookups(_ session: Session) async throws -> [String] {
+    var lines: [String] = []
+    let found = try await session.polledObjects { entity, reason in
+      lines.append("lookups: \(entity) cannot be read now: \(reason)")
+    }
+    for object in found {
+      let count = object.layout.columns.count { !$0.isMetadata }
+      lines.append("lookups: \(object.entity), \(Phrase.count(count, "field")) can be read")
+      let topic = object.layout.topic
+      guard let known = try? await session.connection.subscribableTopic(topic),
+        !known.schemaID.isEmpty
+      else { continue }
+      lines.append(
+        "note: \(object.entity) has change events: with \(topic) in source.topic, and without "
+          + "\(object.entity) in source.lookups, every change comes at once")
     }
     return lines
   }

@@ -97,6 +97,11 @@ struct VerifyRun: Sendable {
         "there is nothing to compare: \(obstacles.joined(separator: "; "))")
     }
     report.obstacles = obstacles
+    let polled = self.configuration.source.lookups.objects
+    if !polled.isEmpty {
+      report.obstacles.append(
+        "objects of source.lookups are not compared: \(polled.joined(separator: ", "))")
+    }
     report.apiCalls = client.callCount
     return report
   }

@@ -158,6 +158,7 @@ struct FilesSettings: ConfiguredSink, Equatable {
       acceptsMissing: context.options.recovery.acceptMissing, permissions: self.permissions)
     configuration.selectsChanges =
       !(context.configuration.stages + self.stages).valueConditionNames.isEmpty
+    configuration.polls = context.configuration.source.polls
     configuration.writesAside = context.configuration.run.threads > 1
     configuration.clock = context.clock
     return FileSink(configuration)

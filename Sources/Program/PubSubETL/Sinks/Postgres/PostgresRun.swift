@@ -26,7 +26,7 @@ extension PostgresSettings {
       ) {
         try PostgresSink(
           name: name, configuration: configuration, pipeline: context.configuration.name,
-          org: context.org, topics: context.configuration.source.topics.map(\.name),
+          org: context.org, topics: context.configuration.source.feedingTopics,
           owner: LeaseOwner(context.owner), takesOver: context.options.recovery.takeOver,
           acceptsMissing: context.options.recovery.acceptMissing)
       }

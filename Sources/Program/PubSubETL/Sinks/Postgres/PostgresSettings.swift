@@ -14,7 +14,8 @@ struct PostgresSettings: ConfiguredSink, Equatable {
   func sink(of pipeline: PipelineConfiguration) -> PostgresSinkConfiguration {
     var sink = self.sink
     let snapshot = pipeline.source.snapshot
-    if snapshot.mode != .never || pipeline.repair.mode == .auto {
+    sink.polls = pipeline.source.polls
+    if snapshot.mode != .never || pipeline.repair.mode == .auto || !sink.polls.isEmpty {
       sink.reads = PostgresSinkConfiguration.Reads(visibilityWait: snapshot.visibilityWait)
     }
     sink.selectsChanges = !(pipeline.stages + self.stages).valueConditionNames.isEmpty
@@ -127,7 +128,7 @@ extension PipelineConfiguration {
   /// Who feeds the tables of a sink.
   func feeder(_ sink: PostgresSettings) -> TableFeeder {
     TableFeeder(
-      pipeline: self.name, sink: sink.name, topics: self.source.topics.map(\.name))
+      pipeline: self.name, sink: sink.name, topics: self.source.feedingTopics)
   }
 
   var postgresSinks: [PostgresSettings] { self.sinks.compactMap { $0 as? PostgresSettings } }

@@ -1,0 +1,333 @@
+"""Proves that objects without a stream are kept current: tables and files equal to what the org holds.
+
+    lookups_proof.py --programs DIR --work DIR [--seed S] [--existing N] [--rounds N] [--kills N]
+
+The pipeline has the changes of one object from its topic, and reads others as lookups, into PostgreSQL and files at
+once. Between its runs records are created, changed, deleted and purged, and some runs are ended by SIGKILL. Then a run
+that nothing disturbs reads what has changed, and tables and files are compared with the simulator's state file, record
+by record and column by column.
+
+- random: objects with values of every type. Stamps move without an event, too, and records leave the recycle bin.
+- fields: a field is added in the org, so all records are read again; another one is deleted.
+- sales: the lookup User names those who changed an opportunity; a run that follows reads it again and again.
+
+Prints one JSON line for each; exits 1 on any difference, after the first ten.
+"""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+
+import compare_files
+import compare_state
+import harness
+import postgres
+
+NAME = "lookups"
+SCHEMA = "salesforce"
+TOPIC = "/data/OpportunityChangeEvent"
+LOOKUPS = ["Account", "Contact", "Station__c"]
+# So short that every run finds them due, but for the one right after a read.
+EVERY = "1s"
+LIMIT = 120
+
+
+def main():
+    arguments = harness.arguments(seed=1, existing=1500, rounds=4, kills=4)
+    for prove in (prove_random, prove_fields, prove_sales):
+        work = "%s/%s" % (arguments.work, prove.__name__)
+        os.makedirs(work, exist_ok=True)
+        print(json.dumps({"proof": prove.__name__, **prove(arguments, work)}), flush=True)
+
+
+def topic_of(entity):
+    return "/data/%sChangeEvent" % (entity[:-1] if entity.endswith("__c") else entity)
+
+
+class Flat:
+    """The records of a state file under the names of REST: `BillingCity` and not `BillingAddress.City`."""
+
+    ignored = ()
+
+    def check_columns(self, entity, data):
+        return super().check_columns(entity, data) | set(self.ignored)
+
+    def flatten(self, state, lookups):
+        for line in harness.read_lines(state):
+            if line["entity"] not in lookups:
+                continue
+            cells = {}
+            for field, value in line["fields"].items():
+                if isinstance(value, dict):
+                    cells.update(flat_parts(field, value))
+                elif field.endswith(("Address", "__c")) and value is None and field in self.compounds(line["entity"]):
+                    continue
+                else:
+                    cells[field.lower()] = value
+            self.records[line["entity"]][line["id"]]["cells"] = cells
+
+    def compounds(self, entity):
+        """Fields whose values are parts, in some record."""
+        return self.known_compounds.setdefault(entity, {
+            field for line in self.lines for field, value in line["fields"].items()
+            if line["entity"] == entity and isinstance(value, dict)})
+
+    def compare_row(self, entity, record, marks, values, data, unknown):
+        if record not in self.records[entity]:
+            # Purged before a read could see that it was deleted. Only a read of all records shows that it is gone.
+            self.counts["without_trace"] += 1
+            return
+        super().compare_row(entity, record, marks, values, data, unknown)
+
+
+def flat_parts(field, value):
+    if field == "Name":
+        names = [value.get("FirstName"), value.get("LastName")]
+        full = " ".join(name for name in names if name) or None
+        return {"name": full, **{part.lower(): inner for part, inner in value.items()}}
+    if field.endswith("Address"):
+        prefix = field[: -len("Address")]
+        return {(prefix + part).lower(): inner for part, inner in value.items()}
+    stem = field.removesuffix("__c")
+    return {("%s__%s__s" % (stem, part)).lower(): inner for part, inner in value.items() if part != "XyzEncoded"}
+
+
+def flat(base):
+    class FlatComparison(Flat, base):
+        def __init__(self, source, state, lookups, objects):
+            super().__init__(source, state, objects)
+            self.lines = harness.read_lines(state)
+            self.known_compounds = {}
+            self.flatten(state, lookups)
+
+    return FlatComparison
+
+
+class Lookups(harness.Exporter):
+    """A pipeline with lookups."""
+
+    def __init__(self, arguments, work, simulator, cluster, lookups, every=EVERY, full_every="7d"):
+        super().__init__(
+            arguments.programs + "/pubsub-etl", work + "/pipeline.json", dict(simulator.environment))
+        self.work, self.simulator, self.lookups = work, simulator, lookups
+        self.chance = random.Random("%d lookups" % arguments.seed)
+        self.url = cluster.make_database("warehouse")
+        self.environment["DATABASE_URL"] = cluster.url("warehouse", user=postgres.ROLE)
+        self.output, self.state = work + "/out/" + NAME, work + "/state.ndjson"
+        self.killed = 0
+        document = harness.pipeline(NAME, TOPIC)
+        document["source"]["snapshot"] = {"mode": "initial", "visibility_wait": "1s"}
+        document["source"]["lookups"] = {"objects": lookups, "every": every, "full_every": full_every}
+        document["repair"] = {"mode": "auto"}
+        document["commit"] = {"max_events": 100}
+        document["sinks"] = [
+            {"type": "files", "name": "files", "directory": "out/" + NAME},
+            {"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}"},
+        ]
+        harness.write_json(self.path, document)
+
+    def start(self):
+        options = ["--take-over"] if self.killed else []
+        return self.spawn("run", "--report", self.work + "/report.json", *options)
+
+    def run(self):
+        process = self.start()
+        self.end(process, seconds=LIMIT)
+
+    def passes(self):
+        """How far each pass is, as text."""
+        if not postgres.query(self.url, "SELECT 1 WHERE to_regclass('%s._etl_snapshot') IS NOT NULL" % SCHEMA):
+            return []
+        return postgres.query(
+            self.url, "SELECT entity, number, state, rows FROM %s._etl_snapshot ORDER BY entity" % SCHEMA)
+
+    def kill(self):
+        """Whether a run was ended in the middle of a pass, or soon after its progress."""
+        process = self.start()
+        before = self.passes()
+        moved = harness.eventually(lambda: self.passes() != before, None, LIMIT, process, pause=0.005)
+        harness.ends_within(process, self.chance.uniform(0, 0.3))
+        process.kill()
+        if process.wait() >= 0 or not moved:
+            return False
+        self.killed += 1
+        return True
+
+    def read_all(self):
+        """Runs until every lookup has been read since now."""
+        moment = postgres.query(self.url, "SELECT now()")[0][0]
+        for _ in range(30):
+            self.run()
+            late = postgres.query(
+                self.url, "SELECT entity FROM %s._freshness WHERE polled_every IS NOT NULL"
+                " AND (complete_through > '%s') IS NOT TRUE" % (SCHEMA, moment))
+            if not late:
+                return
+        self.fail("these are not read:", late)
+
+    def is_read(self, entity, moment):
+        return postgres.query(
+            self.url, "SELECT 1 FROM %s._freshness WHERE entity = '%s' AND polled_every IS NOT NULL"
+            " AND complete_through > '%s'" % (SCHEMA, entity, moment))
+
+    def passes_of(self, entity):
+        """The number of the last pass over all records."""
+        return int(postgres.query(
+            self.url, "SELECT number FROM %s._etl_snapshot WHERE entity = '%s'" % (SCHEMA, entity))[0][0])
+
+    def columns(self, table):
+        return {name for (name,) in postgres.query(
+            self.url, "SELECT column_name FROM information_schema.columns"
+            " WHERE table_schema = '%s' AND table_name = '%s'" % (SCHEMA, table))}
+
+    def compare_names(self):
+        """Changes of opportunities whose user has the right name."""
+        names = {}
+        for line in harness.read_lines(self.state):
+            if line["entity"] == "User":
+                names[line["id"]] = flat_parts("Name", line["fields"]["Name"])["name"]
+        rows = postgres.query(
+            self.url, "SELECT changed_by, changed_by_name FROM %s.opportunity_changes" % SCHEMA)
+        wrong = [row for row in rows if row[1] != names.get(row[0])]
+        if wrong or not rows:
+            self.fail("changes by users without their names:", wrong[:5], len(rows))
+        return len(rows)
+
+    def compare(self, without=()):
+        """Without columns whose fields are gone."""
+        self.simulator.write_state(self.state)
+        result = {}
+        for what, base, source in (("tables", compare_state.Comparison, self.url),
+                                   ("files", compare_files.Folded, self.output)):
+            comparison = flat(base)(source, self.state, self.lookups, ["Opportunity", *self.lookups])
+            comparison.ignored = without
+            if base is compare_files.Folded:
+                comparison.check_files()
+            if not comparison.run():
+                comparison.print_differences()
+                sys.exit("%s differ: %s" % (what, json.dumps(comparison.result())))
+            counts = comparison.result()
+            if not counts.get("compared"):
+                self.fail("nothing was compared")
+            result[what] = {name: counts[name] for name in ("compared", "cells", "differences")}
+            result[what]["without_trace"] = counts.get("without_trace", 0)
+        return result
+
+    def freshness(self, entity):
+        names = ("state", "polled_every", "polled_at", "complete_through", "topics", "snapshot_state", "pipeline")
+        rows = postgres.query(
+            self.url, "SELECT %s FROM %s._freshness WHERE entity = '%s'" % (", ".join(names), SCHEMA, entity))
+        if len(rows) > 2:
+            self.fail("_freshness has", len(rows), "rows of", entity)
+        tables = [dict(zip(names, row)) for row in rows]
+        files = compare_files.connection_to(self.output).execute(
+            "SELECT %s FROM _freshness WHERE entity = '%s'"
+            % (", ".join(name + "::VARCHAR" for name in names), entity)).fetchall()
+        return tables, [dict(zip(names, row)) for row in files]
+
+
+@contextlib.contextmanager
+def org(arguments, work, *options):
+    with harness.Simulator(
+        arguments.programs, work, "--existing", str(arguments.existing), "--state", work + "/state.ndjson",
+        "--seed", str(arguments.seed), "--diffs", "0", "--gaps", "0", "--overflows", "0", "--wildcards", "0", *options
+    ) as simulator, postgres.Cluster() as cluster:
+        yield simulator, cluster
+
+
+def prove_random(arguments, work):
+    topics = [TOPIC, *map(topic_of, LOOKUPS)]
+    with org(arguments, work, "--topics", ",".join(topics), "--events", "400") as (simulator, cluster):
+        simulator.post("schemas")
+        pipeline = Lookups(arguments, work, simulator, cluster, LOOKUPS)
+        for _ in range(arguments.rounds):
+            simulator.publish(150, *topics)
+            for _ in range(20):
+                if pipeline.killed >= arguments.kills or pipeline.kill():
+                    break
+                # Another run finds something to read.
+                simulator.publish(20, *topics)
+        pipeline.read_all()
+        result = pipeline.compare()
+        # Runs that find little: the records that have changed, and no more.
+        calls, rows = [], []
+        for _ in range(3):
+            simulator.publish(10, *topics)
+            before = simulator.get("stats")["api_calls"]
+            pipeline.read_all()
+            calls.append(simulator.get("stats")["api_calls"] - before)
+            rows.append(harness.read_json(work + "/report.json").get("reads", {}).get("rows"))
+        result.update(pipeline.compare(), kills=pipeline.killed, calls=calls, rows=rows)
+        tables, files = pipeline.freshness("Account")
+        for found in tables + files:
+            if found["state"] not in ("fresh", "stale") or str(found["polled_every"]) not in ("00:00:01", "0:00:01"):
+                pipeline.fail("_freshness is not right:", found)
+            if found["polled_at"] is None or found["complete_through"] is None:
+                pipeline.fail("_freshness has no time:", found)
+        return result
+
+
+def prove_fields(arguments, work):
+    topics = [TOPIC, topic_of("Contact")]
+    arguments.existing = min(arguments.existing, 300)
+    with org(arguments, work, "--topics", ",".join(topics), "--events", "100", "--silent", "0") as (simulator, cluster):
+        simulator.post("schemas")
+        pipeline = Lookups(arguments, work, simulator, cluster, ["Contact"])
+        pipeline.read_all()
+        before = pipeline.passes_of("Contact")
+        simulator.post("fields?change=add&field=Contact.Score__c&type=number")
+        simulator.publish(20, *topics)
+        pipeline.read_all()
+        if pipeline.passes_of("Contact") != before or "score__c" in pipeline.columns("contact"):
+            pipeline.fail("the object was described again too early")
+        # What is known of the object is a day old.
+        path = work + "/state/%s.lookups.json" % NAME
+        known = harness.read_json(path)
+        for entry in known["objects"]:
+            entry["described_at_ms"] -= 25 * 3600 * 1000
+        harness.write_json(path, known)
+        pipeline.read_all()
+        if pipeline.passes_of("Contact") == before or "score__c" not in pipeline.columns("contact"):
+            pipeline.fail("the records were not read again with their new field")
+        result = pipeline.compare()
+        # A field that is gone: the org refuses the query, and is asked for the fields at once.
+        simulator.post("fields?change=delete&field=Contact.Score__c")
+        simulator.publish(20, *topics)
+        pipeline.read_all()
+        result["after_deletion"] = pipeline.compare(without={"score__c"})["tables"]["differences"]
+        return result
+
+
+def prove_sales(arguments, work):
+    topics = [TOPIC, topic_of("User")]
+    with org(arguments, work, "--topics", ",".join(topics), "--events", "200", "--data", "sales") as (
+            simulator, cluster):
+        pipeline = Lookups(arguments, work, simulator, cluster, ["User"])
+        pipeline.read_all()
+        simulator.publish(30, *topics)
+        pipeline.read_all()
+        result = pipeline.compare()
+        result["named"] = pipeline.compare_names()
+        # A run that follows reads again and again, also after a kill.
+        for last in (False, True):
+            process = pipeline.spawn("run", "--follow", *["--take-over"] * (pipeline.killed > 0))
+            for _ in range(3):
+                simulator.publish(10, topic_of("User"))
+                moment = postgres.query(pipeline.url, "SELECT now()")[0][0]
+                pipeline.wait(process, lambda: pipeline.is_read("User", moment), "a read after a change")
+            if last:
+                process.send_signal(signal.SIGINT)
+                pipeline.end(process)
+            else:
+                process.kill()
+                process.wait()
+                pipeline.killed += 1
+        result.update(pipeline.compare())
+        return result
+
+
+if __name__ == "__main__":
+    main()
