@@ -30,12 +30,13 @@ import Testing
 
   private static func read(
     _ org: OrgServer, from pass: ReadPass = ReadPass(entity: "Account", number: 3),
-    condition: String? = nil, recycles: Bool = true,
+    condition: String? = nil, poll: PollSchedule? = nil, recycles: Bool = true,
     options: SnapshotReader.Options = SnapshotReader.Options()
   ) async throws -> Told {
-    let object = ReadObject(
+    var object = ReadObject(
       entity: "Account", topic: "/data/AccountChangeEvent",
       layout: try SnapshotDecoderTests.layout(of: "Account"), condition: condition)
+    object.poll = poll
     let (woken, wake) = AsyncStream<Void>.makeStream()
     let reader = SnapshotReader([object], client: org.client, options: options) { wake.yield() }
     let background = Task(operation: reader.background)
@@ -68,6 +69,23 @@ import Testing
       }
     }
     return told
+  }
+
+  @Test("An object without change events is read by pages, and later only what has changed")
+  func polled() async throws {
+    let org = try await Self.org()
+    let poll = PollSchedule(every: .seconds(60), fullEvery: .seconds(600))
+    let all = try await Self.read(org, poll: poll)
+    #expect(all.ids.count == Self.count && Set(all.ids).count == Self.count)
+    #expect(all.passes.allSatisfy { $0.job?.hasPrefix("pages:") == true })
+    var pass = ReadPass(entity: "Account", part: ReadPass.changes, number: 4)
+    pass.since = ContinuousClock.now
+    let changed = try await Self.read(org, from: pass, poll: poll)
+    #expect(changed.failure == nil && changed.passes.last?.state == .complete)
+    #expect(changed.ids.count < Self.count / 10)
+    // From so early on, everything has changed, and deleted records are found with it.
+    pass.since = ContinuousClock.now - .seconds(10 * 365 * 86_400)
+    #expect(try await Self.read(org, from: pass, poll: poll).ids.count >= Self.count)
   }
 
   @Test("Every record is read once, in batches that end where the pass says")

@@ -87,7 +87,8 @@ struct ObjectRead: Sendable {
     var rowCount = 0
   }
 
-  func run(_ pass: ReadPass) async {
+  /// - Parameter onOutdated: receives the object if its known description proves wrong.
+  func run(_ pass: ReadPass, onOutdated: (String) -> Void = { _ in }) async {
     var progress = Progress(pass: pass, retries: Retries(self.options.retry))
     progress.usesPages = Self.isPages(pass.job) || self.isPolled && pass.job == nil
     progress.pieces = Self.isByID(pass.job) ? 1 : 0
@@ -102,6 +103,7 @@ struct ObjectRead: Sendable {
       } catch {
         let failure = error as? RESTError ?? RESTError(.stop, "\(error)")
         let now = self.client.clock.now
+        if failure.disposition == .describe, self.described != nil { onOutdated(self.entity) }
         guard let delay = Self.answer(to: failure, &progress, at: now) else {
           var reason = SourceFailure(failure, entity: self.entity)
           if failure.disposition == .retry {

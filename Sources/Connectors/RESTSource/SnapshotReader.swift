@@ -49,6 +49,7 @@ package final class SnapshotReader: RecordReader {
   private let options: Options
   /// Descriptions of objects that are young enough, by name.
   private let described: [String: ObjectDescription]
+  private let outdated = Lock(Set<String>())
   private let begun: AsyncStream<Request>
   private let begunSink: AsyncStream<Request>.Continuation
   private let wake: @Sendable () -> Void
@@ -78,13 +79,16 @@ package final class SnapshotReader: RecordReader {
     self.begunSink.yield(.records(object: object, ids: ids, store: store))
   }
 
+  /// The objects whose known descriptions have proved wrong.
+  package var outdatedDescriptions: Set<String> { self.outdated.withLock { $0 } }
+
   package func next() -> ReadSignal? { self.signals.poll()?.signal }
 
   package func recycle(_ batch: RecordBatch) { self.batches.giveBack(batch) }
 
   /// Reads the records. Run this alongside the runner, and cancel it afterwards.
   package var background: @Sendable () async -> Void {
-    { [begun, objects, client, options, described, batches, signals, wake] in
+    { [begun, objects, client, options, described, outdated, batches, signals, wake] in
       let allowance = RepairAllowance(options, from: client.clock.now)
       await withDiscardingTaskGroup { group in
         let places = AsyncStream<Void>.makeStream()
@@ -98,7 +102,8 @@ package final class SnapshotReader: RecordReader {
             batches: batches, signals: signals, wake: wake)
           group.addTask {
             switch request {
-            case .pass(_, let pass): await read.run(pass)
+            case .pass(_, let pass):
+              await read.run(pass) { entity in outdated.withLock { _ = $0.insert(entity) } }
             case .records(_, let ids, let store): await read.read(ids: ids, store: store)
             }
             places.continuation.yield()

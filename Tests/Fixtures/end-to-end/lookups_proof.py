@@ -297,6 +297,11 @@ def prove_fields(arguments, work):
         simulator.post("fields?change=delete&field=Contact.Score__c")
         simulator.publish(20, *topics)
         pipeline.read_all()
+        # The next run knows, and reads all records without the field.
+        before = pipeline.passes_of("Contact")
+        pipeline.read_all()
+        if pipeline.passes_of("Contact") == before:
+            pipeline.fail("the records were not read again without the field")
         result["after_deletion"] = pipeline.compare(without={"score__c"})["tables"]["differences"]
         return result
 

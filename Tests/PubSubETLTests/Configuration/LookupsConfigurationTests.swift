@@ -7,11 +7,11 @@ import Testing
 @Suite("Objects without change events in pipeline files") struct LookupsConfigurationTests {
   @Test("Every sink and the summary know the objects and how often they are read")
   func read() throws {
+    let text = SamplePipeline.minimal.replacing(
+      #"{ "type": "files", "directory": "out" }"#,
+      with: #"{ "type": "postgres", "url": "postgresql:///x" }"#)
     let configuration = try SamplePipeline().load(
-      sets: [
-        #"source.lookups={"objects": ["User", "Depot__c"], "every": "2h"}"#,
-        #"sinks=[{"type": "postgres", "url": "${DATABASE_URL}"}]"#,
-      ], environment: ["DATABASE_URL": "postgresql:///x"])
+      text, sets: [#"source.lookups={"objects": ["User", "Depot__c"], "every": "2h"}"#])
     #expect(configuration.source.lookups.fullEvery == .seconds(7 * 86_400))
     #expect(
       configuration.source.polledObjects.map(\.topic) == [

@@ -36,8 +36,8 @@ enum EndReason: String, CaseIterable, Sendable {
   case input
   case `internal`
   case login
-  case lostOutput = "lost_output"
   case lookup
+  case lostOutput = "lost_output"
   case lostState = "lost_state"
   case lostTable = "lost_table"
   case malformedResponse = "malformed_response"

@@ -91,6 +91,15 @@ struct PolledDescriptions {
     return entry
   }
 
+  /// Forgets descriptions that have proved wrong. The time of the last change stays, so that a
+  /// description that is the same after all causes no read of all records.
+  mutating func outdate(_ objects: Set<String>) {
+    for object in objects where self.entries[object] != nil {
+      self.entries[object]?.describedAt = 0
+      self.hasChanged = true
+    }
+  }
+
   /// Writes the file if it is out of date. Objects that are no longer read are left out.
   func store(_ objects: [String], hiding secrets: SecretMask) throws {
     guard self.hasChanged else { return }
@@ -107,6 +116,16 @@ struct PolledDescriptions {
 }
 
 extension Session {
+  /// Makes the next run ask for descriptions that have proved wrong in this one.
+  func outdateDescriptions(of objects: Set<String>) throws {
+    guard !objects.isEmpty else { return }
+    var descriptions = PolledDescriptions(
+      self.configuration.statePaths, org: self.org, at: self.assembly.clock.wallTime)
+    descriptions.outdate(objects)
+    try descriptions.store(
+      self.configuration.source.lookups.objects, hiding: self.configuration.secrets)
+  }
+
   /// The objects without change events that can be described.
   ///
   /// - Parameters:

@@ -246,6 +246,14 @@ final class PipelineRun {
       await group.waitForAll()
       return result
     }
+    if let reader = snapshot?.reader {
+      do {
+        try session.outdateDescriptions(of: reader.outdatedDescriptions)
+      } catch {
+        // The next run finds out again.
+        self.logger.debug("outdated descriptions of objects were not forgotten: \(error)")
+      }
+    }
     self.report.allowance = watch.first
     self.metrics?.progressed(runner.statistics, sinks: stores.sinks, retries: self.log.retries)
     // Somebody who asks for a stop does not wait for it.
