@@ -140,6 +140,7 @@ struct RecordErasure {
         .filter { TopicName.hasChanges($0) && !TopicName.isChannel($0) }
         .map { TopicName.entity($0) })
     objects.formUnion(self.configuration.source.snapshotObjects.map(\.entity))
+    objects.formUnion(self.configuration.source.polledObjects.map(\.entity))
     var prefix = Self.keyPrefixes[self.entity]
     for sink in self.sinks {
       try Self.naming(sink) {
