@@ -70,6 +70,25 @@ import Testing
     #expect(harness.store.reads["d"]?.records == Self.records)
   }
 
+  @Test("Schemas of events that were committed since the run began are newer than those of reads")
+  func newerSchemas() async throws {
+    let begin = PipelineRunnerTests.Harness().wallClock
+    for (age, expected) in [(Int64(3_600_000), ["s"]), (-5000, ["s", "other"])] {
+      let harness = Self.harness()
+      var events = PipelineRunnerTests.events(6)
+      for index in events.indices {
+        events[index].committedAt = begin - 3_600_000
+        guard index >= 3 else { continue }
+        events[index].isOfOtherSchema = true
+        events[index].committedAt = begin - age
+      }
+      try await harness.run(ScriptedSource(events))
+      var told: [String] = []
+      for schema in harness.store.newestSchemas where told.last != schema { told.append(schema) }
+      #expect(told == expected)
+    }
+  }
+
   /// Makes a layout of its own, as `route` and others do.
   private struct Rearranging: Transform {
     func layout(for input: RecordLayout) throws -> RecordLayout {

@@ -111,7 +111,9 @@ extension PipelineRunner {
       try self.source.decode(event: index, of: response, topic: topic, into: batch)
     }
     self.batch.recipients = recipients
-    if batch.events.count == 1, try !self.makeReady(for: layout, of: &hand) {
+    if batch.events.count == 1,
+      try !self.makeReady(for: layout, committed: batch.events[0].commitTimestamp, of: &hand)
+    {
       self.batch.clear()
       return false
     }
@@ -161,13 +163,20 @@ extension PipelineRunner {
   }
 
   /// Prepares the recipients of a batch before its first event is taken.
+  ///
+  /// - Parameter time: the commit time of that event, milliseconds since 1970.
   private func makeReady(
-    for layout: RecordLayout, of hand: inout PlaceInResponse
+    for layout: RecordLayout, committed time: Int64?, of hand: inout PlaceInResponse
   ) throws -> Bool {
     let written = try self.stages.layout(for: layout)
+    let isNewest = time.map { $0 > self.newestSince } ?? false
+    if isNewest, self.newestSchemas[layout.entity] != layout.schemaID {
+      self.newestSchemas[layout.entity] = layout.schemaID
+    }
     for (number, store) in self.stores.enumerated()
     where self.batch.recipients.contains(number) && !store.isReady(for: written) {
       if self.inFlight != nil { return false }
+      if isNewest { store.noteCurrent(written) }
       let answer = try self.measure(.makeReady, of: number) { try $0.makeReady(for: written) }
       if case .unavailable(let outage) = answer {
         hand.outage = self.hastened(outage)
