@@ -388,8 +388,8 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     throw PostgresError(
       .configuration,
       "postgres: \(layout.entity) arrives on both \(other) and \(layout.topic), whose relative "
-        + "order is not known; subscribe to one of them, or give one a pipeline of its own that "
-        + "writes to other tables")
+        + "order is not known; subscribe to one of them, take the object out of source.lookups, or "
+        + "give one a pipeline of its own that writes to other tables")
   }
 
   // MARK: Transactions

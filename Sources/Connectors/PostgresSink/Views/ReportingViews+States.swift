@@ -69,7 +69,8 @@ extension ReportingViews {
     return "postgres: view \(self.bookkeeping.qualified(change.name)) and the function "
       + "\(SQLIdentifier.quoted(Self.atName(current.name))) "
       + "cannot get the columns of their table, because other views depend on them: "
-      + "\(others.joined(separator: ", ")). Drop these, and create them again after the next run"
+      + "\(others.joined(separator: ", ")). Drop these, and create them again "
+      + "after the next run that brings changes"
   }
 
   /// The view reads the function, so it is dropped before the function is. Nil if somebody else made one
