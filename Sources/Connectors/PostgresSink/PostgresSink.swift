@@ -275,6 +275,12 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     self.encoders.removeAll { $0.rows.entity == layout.entity }
   }
 
+  package func noteRecent(_ layout: RecordLayout) {
+    if self.catalog.currentSchemas[layout.entity] != layout.schemaID {
+      self.catalog.currentSchemas[layout.entity] = nil
+    }
+  }
+
   package func write(_ batch: RecordBatch) throws {
     guard let (encoder, rows, _) = self.encoders[batch.layout] else {
       preconditionFailure("\(batch.layout.entity): written without being ready")

@@ -45,8 +45,8 @@ final class MemoryStore {
   var deadLetters: JSONValue = nil
   /// Raised when tables change, so that databases have to be made ready again.
   var tableChanges = 0
-  /// As a database was told.
-  var newestSchemas: [String] = []
+  /// What was said of the object's present schema.
+  var schemas: [String] = []
   /// What databases have committed.
   var transactions: [String: (topics: [String: JSONValue], lines: [String])] = [:]
   /// What databases have of records that were read.
@@ -185,7 +185,11 @@ final class MemoryDatabase: TableStore, LeasedStore, RepairingStore, Overlapping
       && self.knownLayouts.contains { $0 === layout }
   }
 
-  func noteCurrent(_ layout: RecordLayout) { self.store.newestSchemas.append(layout.schemaID) }
+  func noteCurrent(_ layout: RecordLayout) { self.store.schemas.append(layout.schemaID) }
+
+  func noteRecent(_ layout: RecordLayout) {
+    if self.store.schemas.last != layout.schemaID { self.store.schemas.append("not current") }
+  }
 
   func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
     precondition(self.sealed == nil, "asked for a layout while a commit is on its way")

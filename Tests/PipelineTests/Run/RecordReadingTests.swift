@@ -70,10 +70,10 @@ import Testing
     #expect(harness.store.reads["d"]?.records == Self.records)
   }
 
-  @Test("Schemas of events that were committed since the run began are newer than those of reads")
+  @Test("The schema of an event committed since the run began is not older than that of a read")
   func newerSchemas() async throws {
     let begin = PipelineRunnerTests.Harness().wallClock
-    for (age, expected) in [(Int64(3_600_000), ["s"]), (-5000, ["s", "other"])] {
+    for (age, expected) in [(Int64(3_600_000), ["s"]), (-5000, ["s", "not current"])] {
       let harness = Self.harness()
       var events = PipelineRunnerTests.events(6)
       for index in events.indices {
@@ -83,9 +83,9 @@ import Testing
         events[index].committedAt = begin - age
       }
       try await harness.run(ScriptedSource(events))
-      var told: [String] = []
-      for schema in harness.store.newestSchemas where told.last != schema { told.append(schema) }
-      #expect(told == expected)
+      var said: [String] = []
+      for schema in harness.store.schemas where said.last != schema { said.append(schema) }
+      #expect(said == expected)
     }
   }
 

@@ -16,6 +16,24 @@ struct FieldRenameTests {
     FieldHistory.layout("schema-\(number)", fields)
   }
 
+  @Test(
+    "A rename that arrives while a read has noted another schema is followed, and late events are not"
+  )
+  func renamedDuringRead() async throws {
+    let history = try FieldHistory(try await TestDatabase())
+    let old = Self.layout(1, Field("A__c", Self.one))
+    let new = Self.layout(2, Field("B__c", Self.one))
+    try history.write("CREATE", "r", old, ["A__c": .text("1")])
+    try history.restart()
+    history.run.sink.noteCurrent(old)
+    for (layout, name, value) in [(new, "B__c", "2"), (old, "A__c", "3"), (new, "B__c", "4")] {
+      history.run.sink.noteRecent(layout)
+      try history.write("UPDATE", "r", layout, [name: .text(value)])
+      #expect(try history.columns() == ["b__c text"])
+    }
+    #expect(try history.changes() == ["b__c|1|2", "b__c|2|3", "b__c|3|4"])
+  }
+
   @Test("The column is renamed with its values, also in lists, views, earlier states and rebuilds")
   func renamed() async throws {
     let history = try FieldHistory(try await TestDatabase())

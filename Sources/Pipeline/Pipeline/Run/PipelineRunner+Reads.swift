@@ -50,10 +50,9 @@ extension PipelineRunner {
     let layout = try self.stages.layout(for: object.layout)
     for (number, store) in self.stores.enumerated()
     where object.initial.contains(store.name) || object.anew.contains(store.name) {
-      // The stream may have shown a newer one since the run began.
-      if self.newestSchemas[layout.entity] ?? layout.schemaID == layout.schemaID {
-        store.noteCurrent(layout)
-      }
+      // The stream may have shown a newer schema since the run began.
+      let recent = self.recentSchemas[layout.entity] ?? []
+      if recent.allSatisfy({ $0 == layout.schemaID }) { store.noteCurrent(layout) }
       if !store.isReady(for: layout), case .unavailable = try store.makeReady(for: layout) {
         return nil
       }

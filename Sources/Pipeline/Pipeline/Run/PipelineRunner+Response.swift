@@ -169,14 +169,12 @@ extension PipelineRunner {
     for layout: RecordLayout, committed time: Int64?, of hand: inout PlaceInResponse
   ) throws -> Bool {
     let written = try self.stages.layout(for: layout)
-    let isNewest = time.map { $0 > self.newestSince } ?? false
-    if isNewest, self.newestSchemas[layout.entity] != layout.schemaID {
-      self.newestSchemas[layout.entity] = layout.schemaID
-    }
+    let isRecent = time.map { $0 > self.startedAt } ?? false
+    if isRecent { self.recentSchemas[layout.entity, default: []].insert(layout.schemaID) }
     for (number, store) in self.stores.enumerated()
     where self.batch.recipients.contains(number) && !store.isReady(for: written) {
       if self.inFlight != nil { return false }
-      if isNewest { store.noteCurrent(written) }
+      if isRecent { store.noteRecent(written) }
       let answer = try self.measure(.makeReady, of: number) { try $0.makeReady(for: written) }
       if case .unavailable(let outage) = answer {
         hand.outage = self.hastened(outage)

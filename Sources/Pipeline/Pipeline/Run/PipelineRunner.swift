@@ -43,11 +43,11 @@ package final class PipelineRunner<S: Source> {
   /// Reads records in addition to the stream; nil if none are to be read.
   let reader: (any RecordReader)?
   var reads: ReadCycle
-  /// Events with a later commit time, in milliseconds since 1970, have the schemas that objects have
-  /// now, and not earlier ones that the layouts of reads tell from.
-  let newestSince: Int64
-  /// By object, the ID of the schema of such events.
-  var newestSchemas: [String: String] = [:]
+  /// By the service's clock, milliseconds since 1970. Events with a later commit time have schemas that
+  /// are not older than those of reads.
+  let startedAt: Int64
+  /// By object, the IDs of the schemas of such events.
+  var recentSchemas: [String: Set<String>] = [:]
   private var began: Instant
   private var publishedAt: Instant?
   /// Events of all topics that were written, committed or not.
@@ -96,11 +96,9 @@ package final class PipelineRunner<S: Source> {
         "\(topic.name): no position is stored and the pipeline file has no 'start'; add "
           + "\"start\": \"earliest\" or \"latest\" to the source")
     }
-    let runStart = configuration.serviceClock?.reading ?? wallClock()
-    // The layouts of reads were asked for within the minute before.
-    self.newestSince = runStart - 60_000
+    self.startedAt = configuration.serviceClock?.reading ?? wallClock()
     let rules = CaughtUp.Configuration(
-      quiet: configuration.quiet, window: configuration.window, runStart: runStart)
+      quiet: configuration.quiet, window: configuration.window, runStart: self.startedAt)
     self.topics = source.topics.enumerated().map { index, topic in
       TopicRun(
         topic, index: index, stored: stored.map { $0[topic.name] }, keeper: keeper, rules: rules)

@@ -87,6 +87,7 @@ package final class StagedStore {
   }
 
   func noteCurrent(_ layout: RecordLayout) { self.tables?.noteCurrent(layout) }
+  func noteRecent(_ layout: RecordLayout) { self.tables?.noteRecent(layout) }
 
   package func write(_ batch: RecordBatch) throws {
     guard let stages else { return try self.base.write(batch) }

@@ -53,6 +53,10 @@ package protocol TableStore: Store {
   /// Notes that a layout belongs to the schema that its object has now. Events of earlier schemas may
   /// still come.
   func noteCurrent(_ layout: RecordLayout)
+
+  /// Notes that an event of the layout was committed since the run began. If its object was noted to
+  /// have another schema, nothing is known of the present one any more.
+  func noteRecent(_ layout: RecordLayout)
 }
 
 /// A store that others use at the same time: it has a lease, and a prepared commit holds locks.
