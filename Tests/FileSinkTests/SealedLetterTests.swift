@@ -72,6 +72,32 @@ struct SealedLetterTests {
     }
   }
 
+  @Test("A line whose payload was changed by an erasure is sealed as before, and reads back")
+  func changedPayload() throws {
+    let letter = self.letter(1, payload: Array("about Anna and Bo".utf8))
+    let others = Array("about Bo".utf8)
+    let line = try #require(try self.lines([letter]).first)
+    let stored = try #require(StoredDeadLetter(json: line))
+    func edited(_ payload: [UInt8]?) throws -> StoredDeadLetter {
+      let members = stored.members(ofPayload: payload, keys: [self.other, self.key])
+      let editor = LetterEditor([DeadLetterLedger.Key(stored): members])
+      let edited = try Array(line.text(.compact).utf8).withUnsafeBufferPointer {
+        try editor.edited($0, number: 1)
+      }
+      let text = try #require(edited)
+      let json = try JSONValue(parsing: text)
+      return try #require(StoredDeadLetter(json: json))
+    }
+    let changed = try edited(others)
+    #expect(changed.sealed?.keyID == self.key.id && changed.json["payload"] == nil)
+    let opened = try changed.opened(with: [self.key])
+    var expected = letter
+    expected.payload = others
+    #expect(opened.letter == expected)
+    let cleared = try edited(nil)
+    #expect(!cleared.hasPayload && cleared.sealed == nil && cleared.id == stored.id)
+  }
+
   @Test("A letter cannot be opened without its key, and the error names the key")
   func otherKeys() throws {
     let line = try #require(try self.lines([self.letter(1, payload: [1, 2, 3])]).first)

@@ -31,7 +31,7 @@ import Testing
     ("Id", "id"), ("IsDeleted", "boolean"), ("SystemModstamp", "datetime"),
   ]
 
-  @Test("Columns have the Salesforce types of change events, and what is no value is left out")
+  @Test("Columns have the Salesforce types of change events; fields without values are left out")
   func columns() throws {
     let object = try Self.description(
       Self.base + [

@@ -35,7 +35,7 @@ package struct ErasedList {
     self.fileSystem = fileSystem
   }
 
-  /// The records of the list; none if there is no list.
+  /// The records in the list; empty if the file does not exist.
   ///
   /// - Throws: `FileSinkError.inconsistent` for a line that this program does not write, because values
   ///   of a record could come back; `.io`.

@@ -251,7 +251,7 @@ extension CheckpointTable {
   }
 
   /// Values are in the columns of fields, and in those that somebody else has added, unless these must
-  /// not be null. nil if there is no such table.
+  /// not be null. Returns nil if the table does not exist.
   private func table(
     _ name: String, _ kind: TableDefinition.Kind
   ) throws(PostgresError) -> Table? {

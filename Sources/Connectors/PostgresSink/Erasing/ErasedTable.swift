@@ -11,7 +11,7 @@ struct ErasedTable {
 
   init(_ bookkeeping: Bookkeeping) { self.bookkeeping = bookkeeping }
 
-  /// None if there is no table.
+  /// Empty if the table does not exist.
   func records(over connection: PostgresConnection) throws(PostgresError) -> ErasedRecords {
     var records = ErasedRecords()
     let exists = try connection.query("SELECT to_regclass($1) IS NOT NULL", [self.qualified])

@@ -61,7 +61,7 @@ struct FieldAdministration {
     if case .convert = change.action, fill != nil { try publisher.publishWildcard(model, at: time) }
   }
 
-  /// A name that a field gets is no longer that of a deleted one, which then cannot come back.
+  /// A deleted field cannot be restored after another field got its name.
   private mutating func give(_ names: EntityModel.NameChange, of object: String) {
     guard let given = names.given else { return }
     self.deleted["\(object).\(given)"] = nil

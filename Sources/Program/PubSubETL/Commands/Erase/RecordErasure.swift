@@ -162,7 +162,7 @@ struct RecordErasure {
       "\(wrong) is not the ID of a record of \(self.entity): those begin with \(prefix)")
   }
 
-  /// Of standard objects, the same in every org.
+  /// The prefixes of standard objects, which are the same in every org.
   private static let keyPrefixes = [
     "Account": "001", "Asset": "02i", "Campaign": "701", "CampaignMember": "00v", "Case": "500",
     "Contact": "003", "Contract": "800", "Event": "00U", "Individual": "0PK", "Lead": "00Q",
