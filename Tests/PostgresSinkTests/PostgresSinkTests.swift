@@ -336,6 +336,24 @@ import Testing
     #expect(try run.eye.rows(amounts) == [["2.5", "-"]])
   }
 
+  @Test("A rebuild of more records than one query takes, one of them twice")
+  func refoldOfManyRecords() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database).begin()
+    let records = (0..<2500).map { "a\($0)" }
+    try run.write(records) { _ in [SinkRun.amount: .double(1.5)] }
+    try run.commit()
+    try run.eye.execute("UPDATE salesforce.opportunity SET amount = 2.5")
+    let tables = try TableCatalog(database.configuration()).storedTables(over: run.eye)
+    let refold = Refold(
+      history: tables[0].history, current: tables[0].current, delete: .mark)
+    #expect(
+      try refold.refoldAlone(records: records + ["a0", "none"], over: run.eye)
+        == Refold.Counts(checked: 2500, changed: 2500))
+    #expect(
+      try run.eye.column("SELECT DISTINCT amount FROM salesforce.opportunity") == ["1.5"])
+  }
+
   @Test("A column altered by hand stops the run, and its rows do not become dead letters")
   func alteredByHand() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()

@@ -24,15 +24,18 @@ package final class Refold {
   private var fold: RecordFold
   private var buffer: RowBuffer
 
-  /// The number of records per transaction when all are rebuilt.
+  /// The number of records per query, and per transaction when all are rebuilt.
   private static let recordCount = 1000
   /// Bytes of history rows fetched at a time; the number of rows follows from the rows so far.
   private static let fetchBytes = 8 << 20
   private var fetchCount = 64
 
   /// For a few hundred records, the planner would often scan a history of some hundred thousand
-  /// rows completely, in every commit with a dead letter.
-  private static let indexPlans = "SET LOCAL enable_seqscan = off"
+  /// rows completely, in every commit with a dead letter. Without hash joins, events would be compared
+  /// with every read of all these records.
+  private static let readingPlans = """
+    SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin TO DEFAULT; SET LOCAL jit = off
+    """
   private static let usualPlans = "SET LOCAL enable_seqscan TO DEFAULT"
 
   /// - Parameter visibilityWait: milliseconds; see `ReadMerge`.
@@ -60,16 +63,31 @@ package final class Refold {
     let erased = try ErasedTable(Bookkeeping(schema: self.history.schema))
       .records(over: connection)
     let entity = self.history.entity
-    let records =
-      erased.isEmpty ? records : records.filter { !erased.contains($0, of: entity) }
+    // Each once, or two queries would copy the same row.
+    let records = Set(records).filter { !erased.contains($0, of: entity) }.sorted()
     guard !records.isEmpty else { return Counts() }
-    try connection.execute("\(DeltaTable.planSettings); \(Self.indexPlans)")
     try self.reader.readNames(over: connection)
+    var counts = Counts()
+    for first in stride(from: 0, to: records.count, by: Self.recordCount) {
+      let some = records[first..<min(first + Self.recordCount, records.count)]
+      counts.checked += try self.copy(Array(some), isFirst: counts.checked == 0, over: connection)
+    }
+    try connection.execute("\(Self.usualPlans); \(DeltaTable.planSettings)")
+    if counts.checked > 0 { counts.changed = try self.current.applyRebuilt(over: connection) }
+    return counts
+  }
+
+  /// Copies the rebuilt rows of the records that have events in the history; returns their number.
+  ///
+  /// - Parameter isFirst: nothing has been copied in this transaction.
+  private func copy(
+    _ records: [String], isFirst: Bool, over connection: PostgresConnection
+  ) throws -> Int {
+    try connection.execute(Self.readingPlans)
     try connection.query(
       "DECLARE _etl_refold NO SCROLL CURSOR FOR \(self.reader.selectStatement)",
       [SQLArray.literal(records)])
-    var counts = Counts()
-    var isFirst = true
+    var count = 0
     self.fold.removeAll()
     while true {
       let asked = self.fetchCount
@@ -86,17 +104,15 @@ package final class Refold {
       let complete = 0..<max(0, self.fold.deltas.count - (isLast ? 0 : 1))
       if !complete.isEmpty {
         try self.current.copyRebuilt(
-          complete, of: self.fold, self.buffer, isFirst: isFirst, over: connection)
-        isFirst = false
-        counts.checked += complete.count
+          complete, of: self.fold, self.buffer, isFirst: isFirst && count == 0, over: connection)
+        count += complete.count
       }
       if isLast { break }
       self.fold.detachLast(self.buffer)
     }
     self.fold.removeAll()
-    try connection.execute("CLOSE _etl_refold; \(Self.usualPlans)")
-    if !isFirst { counts.changed = try self.current.applyRebuilt(over: connection) }
-    return counts
+    try connection.execute("CLOSE _etl_refold")
+    return count
   }
 
   /// Rebuilds the rows of all records that have history, some records per transaction. Loading into
