@@ -98,9 +98,9 @@ def query(url, sql):
 
 class Cluster:
     """A context manager. `durable` leaves the settings that guard against a cut of the power,
-    `packaged` takes the server of the package pgserver."""
+    `packaged` takes the server of the package pgserver, `environment` is added to that of the server."""
 
-    def __init__(self, durable=False, pgbouncer=False, packaged=False, settings=()):
+    def __init__(self, durable=False, pgbouncer=False, packaged=False, settings=(), environment=()):
         self.directory = tempfile.mkdtemp(prefix="pubsub-etl-pg-", dir="/tmp")
         self.programs = packaged_programs(self.directory) if packaged else programs()
         self.prefix = []
@@ -126,7 +126,8 @@ class Cluster:
             lines += ["fsync = off", "full_page_writes = off"]
         with open(self.directory + "/data/postgresql.auto.conf", "w", encoding="utf-8") as file:
             file.write("\n".join(lines + list(settings)) + "\n")
-        self.supervisor = self.attend(["/bin/sh", "-c", SUPERVISION, "sh", self.programs, self.directory])
+        supervision = ["/bin/sh", "-c", SUPERVISION, "sh", self.programs, self.directory]
+        self.supervisor = self.attend(["env", *environment, *supervision])
         query(self.url(), "CREATE ROLE %s LOGIN" % ROLE)
         self.pool = self.start_pool() if pgbouncer else None
 

@@ -1,13 +1,30 @@
-// Preloaded into the exporter: its wall clock is off by the seconds in SHIFTED_CLOCK_SECONDS. Clocks
-// that measure time passing are left alone.
+// Preloaded into the exporter or a database server: its wall clock is off by the seconds in
+// SHIFTED_CLOCK_SECONDS, or by those in the first eight bytes of the file SHIFTED_CLOCK_FILE, which may
+// change. Clocks that measure time passing are left alone.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
+
+static const volatile long *shared(void) {
+  static const volatile long *seconds;
+  const char *path = getenv("SHIFTED_CLOCK_FILE");
+  if (seconds || !path) return seconds;
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return NULL;
+  void *memory = mmap(NULL, sizeof(long), PROT_READ, MAP_SHARED, file, 0);
+  close(file);
+  return memory == MAP_FAILED ? NULL : (seconds = memory);
+}
 
 static long offset(void) {
+  const volatile long *seconds = shared();
+  if (seconds) return *seconds;
   const char *text = getenv("SHIFTED_CLOCK_SECONDS");
   return text ? atol(text) : 0;
 }
