@@ -30,13 +30,14 @@ import Testing
 
   private static func read(
     _ org: OrgServer, from pass: ReadPass = ReadPass(entity: "Account", number: 3),
-    condition: String? = nil, poll: PollSchedule? = nil, recycles: Bool = true,
+    condition: String? = nil, scope: String? = nil, filling: Set<String>? = nil,
+    poll: PollSchedule? = nil, recycles: Bool = true,
     options: SnapshotReader.Options = SnapshotReader.Options()
   ) async throws -> Told {
     var object = ReadObject(
       entity: "Account", topic: "/data/AccountChangeEvent",
       layout: try SnapshotDecoderTests.layout(of: "Account"), condition: condition)
-    object.poll = poll
+    (object.scope, object.filling, object.poll) = (scope, filling, poll)
     let (woken, wake) = AsyncStream<Void>.makeStream()
     let reader = SnapshotReader([object], client: org.client, options: options) { wake.yield() }
     let background = Task(operation: reader.background)
@@ -234,6 +235,20 @@ import Testing
     #expect(told.failure == nil && Set(told.ids).count == Self.count)
     #expect(told.retries.first?.description.contains("no progress") == true)
     #expect(told.waits.first?.contains("waiting for Bulk job 750") == true)
+    await org.stop()
+  }
+
+  @Test("A scope limits passes, but neither those that fill columns nor another condition")
+  func scope() async throws {
+    let org = try await Self.org()
+    let all = try await Self.read(org).ids
+    let (one, two) = (all[0].split(separator: ":")[2], all[1].split(separator: ":")[2])
+    let limited = try await Self.read(org, scope: "Id = '\(one)'")
+    #expect(limited.ids == [all[0]])
+    let filled = try await Self.read(org, scope: "Id = '\(one)'", filling: ["Phone"])
+    #expect(filled.ids.count == all.count)
+    let chosen = try await Self.read(org, condition: "Id = '\(two)'", scope: "Id = '\(one)'")
+    #expect(chosen.ids == [all[1]])
     await org.stop()
   }
 

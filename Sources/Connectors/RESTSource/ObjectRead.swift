@@ -10,6 +10,8 @@ struct ObjectRead: Sendable {
   let entity: String
   let layout: RecordLayout
   private let condition: String?
+  /// Limits passes over all fields.
+  private let scope: String?
   /// The object has no change events: it is read again and again, mostly by a page or two.
   private let isPolled: Bool
   /// Known from before; nil to ask.
@@ -47,6 +49,8 @@ struct ObjectRead: Sendable {
     self.entity = read.entity
     self.layout = read.layout
     self.condition = read.condition
+    // Rows of records outside the scope also need the values of new columns.
+    self.scope = read.filling == nil ? read.scope : nil
     self.isPolled = read.poll != nil
     self.described = described
     self.isFilling = read.filling != nil
@@ -196,7 +200,7 @@ struct ObjectRead: Sendable {
 
   /// The condition of a pass, in parentheses; nil for all records.
   private func condition(of pass: ReadPass) async throws -> String? {
-    if let condition { return "(\(condition))" }
+    if let condition = self.condition ?? self.scope { return "(\(condition))" }
     guard pass.isOfChanges else { return nil }
     guard let since = pass.since else {
       preconditionFailure("\(self.entity): a pass over changes without their start")

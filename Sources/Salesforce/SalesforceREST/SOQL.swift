@@ -21,6 +21,37 @@ package enum SOQL {
       + (condition.map { " WHERE \($0)" } ?? "")
   }
 
+  /// Why a text cannot be put in parentheses as one condition; nil if it can. The org checks the
+  /// rest.
+  package static func mistake(inCondition text: String) -> String? {
+    var depth = 0
+    var isQuoted = false
+    var isEscaped = false
+    for byte in text.utf8 {
+      if isQuoted {
+        if isEscaped {
+          isEscaped = false
+        } else if byte == UInt8(ascii: "\\") {
+          isEscaped = true
+        } else if byte == UInt8(ascii: "'") {
+          isQuoted = false
+        }
+        continue
+      }
+      switch byte {
+      case UInt8(ascii: "'"): isQuoted = true
+      case UInt8(ascii: "("): depth += 1
+      case UInt8(ascii: ")"):
+        depth -= 1
+        if depth < 0 { return "expected a condition in SOQL, found ')' without '('" }
+      default: break
+      }
+    }
+    if isQuoted { return "expected a condition in SOQL, found a text without its closing quote" }
+    if depth > 0 { return "expected a condition in SOQL, found '(' without ')'" }
+    return text.utf8.allSatisfy { $0 <= 0x20 } ? "expected a condition in SOQL, found none" : nil
+  }
+
   /// `Id IN ('…', …)`
   package static func isOneOf(_ ids: some Sequence<String>) -> String {
     "Id IN (\(ids.map { "'\($0)'" }.joined(separator: ", ")))"

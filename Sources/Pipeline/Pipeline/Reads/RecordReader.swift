@@ -14,6 +14,9 @@ package struct ReadObject: Sendable {
   /// An SOQL condition for the records of `anew`; nil selects all. With a condition there is no
   /// pass: no store keeps the progress, and records that do not match are not checked.
   package var condition: String?
+  /// An SOQL condition that limits passes over all fields; nil reads all records. Records that do
+  /// not meet it are read only by their IDs, and to fill columns that their rows lack.
+  package var scope: String?
   /// Whether records that are wrong in a store are read again.
   package var isRepaired: Bool
   /// Dotted names of the only fields to read, for columns that rows lack; nil reads all.

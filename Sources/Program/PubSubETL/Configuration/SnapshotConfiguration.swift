@@ -2,6 +2,7 @@ import Bytes
 import HTTPClient
 import JSON
 import Pipeline
+import SalesforceREST
 
 /// Which records are read in addition to those that change, and how (`source.snapshot`).
 struct SnapshotConfiguration: KeyedObject, Sendable, Equatable {
@@ -11,6 +12,8 @@ struct SnapshotConfiguration: KeyedObject, Sendable, Equatable {
   var mode: Mode?
   /// API names; empty for those of the topics. Of channels none is known without.
   var objects: [String] = []
+  /// SOQL conditions by object; without one all its records are read.
+  var conditions: [String: String] = [:]
   var concurrency = 2
   var visibilityWait = Duration.seconds(60)
   var maxDuration = Duration.seconds(48 * 3600)
@@ -25,8 +28,14 @@ struct SnapshotConfiguration: KeyedObject, Sendable, Equatable {
           + "know it yet, never for files."),
       .key(
         "objects", \.objects, .objectNames,
-        "API names of the objects whose records are read; required for channels.",
+        "API names of the objects whose records are read, in this order; required for channels. By "
+          + "default those of the topics.",
         example: ["Account", "Opportunity"]),
+      .key(
+        "where", \.conditions, .conditions,
+        "Conditions in SOQL, by the API name of an object: only records that meet them are read in "
+          + "a snapshot. Other records enter the copy with their first change.",
+        example: ["Opportunity": "IsClosed = false"]),
       .key(
         "concurrency", \.concurrency, .integer(in: 1...10), "Objects read at a time.", example: 4),
       .key(
@@ -53,6 +62,12 @@ struct SnapshotConfiguration: KeyedObject, Sendable, Equatable {
         !known.contains(where: { $0.isChannel || TopicName.entity($0.name) == name })
       else { continue }
       reader.report(element, "no topic brings the changes of \(name)")
+    }
+    if let conditions = reader.object("where") {
+      let known = source.snapshotObjects.map(\.entity)
+      for name in self.conditions.keys.sorted() where !known.contains(name) {
+        conditions.reportUnknown(name, name, called: "object", known: known)
+      }
     }
     if self.mode == .initial, self.objects.isEmpty, let channel = known.first(where: \.isChannel) {
       reader.report(
@@ -115,6 +130,23 @@ extension Kind<[String]> {
   private static func isObjectName(_ name: String) -> Bool {
     name.utf8.count <= 80 && name.utf8.first?.isLetter == true
       && name.utf8.allSatisfy(\.isWordCharacter)
+  }
+}
+
+extension Kind<[String: String]> {
+  fileprivate static var conditions: Self {
+    Self(.map(of: .text(minLength: 1), minCount: 1)) { reader, name, _ in
+      guard let object = reader.object(name) else { return nil }
+      var conditions: [String: String] = [:]
+      for member in object.value.members ?? [] where member.name != "//" {
+        guard let condition = object.string(member.name) else { continue }
+        if let mistake = SOQL.mistake(inCondition: condition) {
+          object.report(member.name, mistake)
+        }
+        conditions[member.name] = condition
+      }
+      return conditions
+    }
   }
 }
 

@@ -24,13 +24,17 @@ struct Wanted {
     self.initial.contains(sink) || self.anew.contains(sink)
   }
 
-  func reads(_ layout: RecordLayout, condition: String?) -> [ReadObject] {
+  /// - Parameters:
+  ///   - condition: see `ReadObject.condition`.
+  ///   - scope: see `ReadObject.scope`.
+  func reads(_ layout: RecordLayout, condition: String?, scope: String?) -> [ReadObject] {
     var objects: [ReadObject] = []
     if !self.initial.isEmpty || !self.anew.isEmpty || self.isRepaired {
-      objects.append(
-        ReadObject(
-          entity: self.entity, topic: self.topic, layout: layout, initial: self.initial,
-          anew: self.anew, condition: condition, isRepaired: self.isRepaired))
+      var object = ReadObject(
+        entity: self.entity, topic: self.topic, layout: layout, initial: self.initial,
+        anew: self.anew, condition: condition, isRepaired: self.isRepaired)
+      object.scope = scope
+      objects.append(object)
     }
     for (fields, sinks) in self.filling {
       var object = ReadObject(

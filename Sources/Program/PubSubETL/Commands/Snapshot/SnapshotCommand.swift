@@ -1,5 +1,6 @@
 import ArgumentParser
 import Clocks
+import SalesforceREST
 
 /// `pubsub-etl snapshot FILE`: every record read again.
 struct SnapshotCommand: AsyncParsableCommand {
@@ -37,8 +38,8 @@ struct SnapshotCommand: AsyncParsableCommand {
   var condition: String?
 
   func validate() throws {
-    if self.condition?.allSatisfy(\.isWhitespace) == true {
-      throw ValidationError("--where has no condition; without it all records are read")
+    if let mistake = self.condition.flatMap({ SOQL.mistake(inCondition: $0) }) {
+      throw ValidationError("--where: \(mistake)")
     }
     if self.options.limits.follow {
       throw ValidationError("snapshot ends when it is done: leave out --follow")

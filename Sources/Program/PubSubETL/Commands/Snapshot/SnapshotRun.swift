@@ -69,13 +69,20 @@ struct SnapshotRun {
         files, configuration, purpose, session.stages.pipeline.layout(for: layout))
     }
     let streamed = wanted.flatMap { object in
-      layouts[object.entity].map { object.reads($0, condition: purpose.condition) } ?? []
+      layouts[object.entity].map {
+        object.reads(
+          $0, condition: purpose.condition, scope: source.snapshot.conditions[object.entity])
+      } ?? []
     }
     let objects = streamed + polled.objects
     guard !objects.isEmpty else { return nil }
     try await columns.askFirst(layouts, sinks, logger)
-    if let condition = purpose.condition {
-      for object in streamed { try await client.check(condition, on: object.entity) }
+    for object in streamed where !object.initial.isEmpty || !object.anew.isEmpty {
+      if let condition = object.condition {
+        try await client.check(condition, of: "--where", on: object.entity)
+      } else if object.filling == nil, let scope = object.scope {
+        try await client.check(scope, of: "source.snapshot.where", on: object.entity)
+      }
     }
     for store in sinks.copies {
       for object in objects
@@ -183,6 +190,12 @@ extension SnapshotRun {
         lines.append(
           "records: \(entity), \(Phrase.count(count, "record")) and "
             + "\(Phrase.count(object.fields.count, "field")) can be read")
+        if let scope = configuration.source.snapshot.conditions[entity] {
+          try await client.check(scope, of: "source.snapshot.where", on: entity)
+          let count = try await client.count(entity, where: "(\(scope))")
+          lines.append(
+            "records: \(entity), \(Phrase.count(count, "record")) meet source.snapshot.where")
+        }
         if let layout = layouts[entity] {
           lines += BlindFields(layout, object).lines(of: entity).map { "note: \($0)" }
         }
@@ -219,9 +232,9 @@ extension SnapshotRun {
 }
 
 extension RESTClient {
-  /// - Throws: `RunFailure` if the org rejects the SOQL condition. Checked before the wait for the
-  ///   records.
-  fileprivate func check(_ condition: String, on entity: String) async throws {
+  /// - Throws: `RunFailure` if the org rejects the SOQL condition, which is checked before the wait
+  ///   for the records.
+  fileprivate func check(_ condition: String, of key: String, on entity: String) async throws {
     do {
       _ = try await self.count(entity, where: "(\(condition))")
     } catch let error as RESTError {
@@ -229,7 +242,7 @@ extension RESTClient {
       case .describe, .stop, .bug:
         throw RunFailure(
           .refusedCondition,
-          "the org refuses --where \"\(condition)\" for \(entity): \(error.message)")
+          "the org refuses \(key) \"\(condition)\" for \(entity): \(error.message)")
       case .login, .quota, .configuration: throw error
       // Counting may take longer than reading, and a failure may be temporary.
       case .retry, .split, .gone, .unsupportedByBulk, .tooWide: return

@@ -16,6 +16,8 @@ struct VerifyReport {
     /// change was compared with `SystemModstamp`.
     var comparesStamps = false
     var findings = CopyFindings()
+    /// `source.snapshot.where` of the object.
+    var scope: String?
     var blind = BlindFields()
     /// Fields of the schema that are not read; those that are hidden are among `blind`, too.
     var unread: [SnapshotPlan.Unread] = []
@@ -145,6 +147,9 @@ extension VerifyReport {
     }
     add(found.gone, "deleted in both while they were compared")
     add(found.uncounted, "not accounted for: report this as a bug")
+    if let scope = entry.scope {
+      lines.append("records that do not meet \"\(scope)\" are compared only if the copy has them")
+    }
     if entry.comparesStamps {
       lines.append(
         "the copy has no comparable LastModifiedDate: SystemModstamp was compared with the time of "
@@ -203,6 +208,7 @@ extension VerifyReport {
       "as_of": PipelineStatus.time(entry.horizon),
       "settled_by_org": .boolean(entry.hasSettledTime),
       "compares_system_modstamp": .boolean(entry.comparesStamps),
+      "where": entry.scope.map { .string($0) } ?? nil,
       "records": Self.counts(found),
       "missing": records("missing"), "extra": records("extra"),
       "not_found": records("not_found"), "differing": records("differing"),

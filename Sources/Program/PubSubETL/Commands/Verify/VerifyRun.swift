@@ -68,7 +68,9 @@ struct VerifyRun: Sendable {
           "\(entity) cannot be verified: the service does not give the schema of "
             + "\(TopicName.changes(of: entity)); select the object under Change Data Capture")
       }
-      let object = ReadObject(entity: entity, topic: topic, layout: layout)
+      var object = ReadObject(entity: entity, topic: topic, layout: layout)
+      // The other records of the copy are then read by ID, because no record of the org matches.
+      object.scope = self.configuration.source.snapshot.conditions[entity]
       let settled = try await self.settledTime(client, entity)
       for sink in sinks {
         guard case .complete(let through)? = states[sink.name]?.objects[entity] else { continue }
@@ -77,6 +79,7 @@ struct VerifyRun: Sendable {
         entry.hasSettledTime = settled.isOfOrg
         entry.blind = BlindFields(layout, description)
         entry.unread = SnapshotPlan(layout, description).unread
+        entry.scope = object.scope
         parts.append(ComparedPart(object: object, sink: sink, entry: entry))
       }
     }

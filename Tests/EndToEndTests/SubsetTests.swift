@@ -1,0 +1,14 @@
+import Testing
+
+/// The real exporter copies only some of the records that an org has.
+@Suite("Only some records", .serialized) struct SubsetTests {
+  private let script = ProofScript("subset_proof.py")
+
+  @Test(
+    "Conditions limit what is read, and nothing else, after kills and many changes",
+    .enabled(if: ProofScript.programs != nil))
+  func isLimited() throws {
+    try self.script.run(
+      "--seed", "3", sample: ["--existing", "600", "--rounds", "2", "--kills", "3"])
+  }
+}
