@@ -2,7 +2,7 @@ internal import DurableFiles
 internal import JSON
 package import Pipeline
 
-/// Keeps `_freshness.ndjson` up to date.
+/// Keeps `_freshness.ndjson`, `_fields.ndjson` and `_picklist.ndjson` up to date.
 extension FileSink: DescribedSink {
   package func describe(
     _ positions: [String: TopicPosition], lacking letters: () -> WaitingLetters, isLast: Bool
@@ -23,6 +23,28 @@ extension FileSink: DescribedSink {
       self.onOutdatedFreshness = nil
     }
     self.freshness.written(at: now, self.store.finishedFileCount)
+    try self.writeDescriptions()
+  }
+
+  package func noteDescriptions(_ fields: [FieldDescription], of entity: String) {
+    self.descriptions[entity] = fields
+  }
+
+  /// Writes what the org says about fields. A run does it once, because it asks once.
+  private func writeDescriptions() throws(FileSystemError) {
+    guard !self.descriptions.isEmpty else { return }
+    do throws(FileSystemError) {
+      let isWritten = try self.store.catalog.setFields(
+        self.descriptions, at: self.clock.utcMilliseconds())
+      if isWritten { self.descriptions.removeAll() }
+    } catch {
+      self.descriptions.removeAll()
+      guard FileSystemError.unusable.contains(error.code) else { throw error }
+      self.onOutdatedFreshness?(
+        "_fields.ndjson or _picklist.ndjson cannot be updated: \(error). The data is exported; only "
+          + "the views _fields and _picklist are out of date. Make the files readable and "
+          + "writable, or move them away: the next run creates them again")
+    }
   }
 
   private func describe(

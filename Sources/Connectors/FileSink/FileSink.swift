@@ -86,7 +86,11 @@ package final class FileSink: BufferingSink {
     set { self.store.onFinished = newValue }
   }
 
-  /// Receives, once in a run, why `_freshness.ndjson` cannot be kept up to date.
+  /// What the org says about the fields of objects, by object; written with the next commit.
+  @exclusivity(unchecked) var descriptions: [String: [FieldDescription]] = [:]
+
+  /// Receives, once in a run, why `_freshness.ndjson` or the files of fields and choices cannot be
+  /// kept up to date.
   @exclusivity(unchecked) package var onOutdatedFreshness: ((String) -> Void)?
 
   /// What the file system lacks, and what is done instead; nil before `survey`, or if it has all.

@@ -56,6 +56,7 @@ extension ObjectDescription {
   private static let maxFields = 5000
   /// Longer than any formula.
   private static let maxTextLength = 20_000
+  private static let maxLabelLength = 255
 
   /// A description that `json` has made; nil for anything else.
   package init?(stored json: JSONValue) {
@@ -113,7 +114,7 @@ extension ObjectDescription {
       guard names.insert(name).inserted else { throw wrong("has field \(name) twice") }
       self.fields.append(
         Field(
-          name: name, label: field["label"]?.string?.shown(upTo: 255) ?? "", type: type,
+          name: name, label: Self.label(field["label"]), type: type,
           compoundFieldName: field["compoundFieldName"]?.string,
           isCalculated: field["calculated"]?.boolean ?? false,
           isFilterable: field["filterable"]?.boolean ?? false,
@@ -128,7 +129,16 @@ extension ObjectDescription {
   /// A text for people, which may have several lines; nil if it is missing or empty.
   private static func text(_ json: JSONValue?) -> String? {
     guard let text = json?.string?.replacing("\0", with: ""), !text.isEmpty else { return nil }
-    return String(text.prefix(Self.maxTextLength))
+    return Self.cut(text, to: Self.maxTextLength)
+  }
+
+  private static func label(_ json: JSONValue?) -> String {
+    Self.cut(json?.string ?? "", to: Self.maxLabelLength).shown(upTo: Self.maxLabelLength)
+  }
+
+  /// Counts scalars, because a `Character` may have any number of combining marks.
+  private static func cut(_ text: String, to count: Int) -> String {
+    String(String.UnicodeScalarView(text.unicodeScalars.prefix(count)))
   }
 
   private static func choice(_ json: JSONValue) -> Field.Choice? {

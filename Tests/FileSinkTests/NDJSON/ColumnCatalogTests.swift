@@ -122,7 +122,8 @@ struct ColumnCatalogTests {
       names == [
         ".catalog.lock", ".pportunity", ".pportunity/commit_date=1970-01-01",
         ".pportunity/commit_date=1970-01-01/.none.ndjson.zst", "Opportunity",
-        "Opportunity/_columns.json", "_freshness.ndjson", "_views.sql",
+        "Opportunity/_columns.json", "_fields.ndjson", "_freshness.ndjson", "_picklist.ndjson",
+        "_views.sql",
       ])
   }
 

@@ -154,6 +154,7 @@ struct DuckDBViewsTests {
     #expect(
       views == [
         "CREATE OR REPLACE VIEW \"Account\" AS", "CREATE OR REPLACE VIEW \"Lead\" AS",
+        "CREATE OR REPLACE VIEW \"_fields\" AS", "CREATE OR REPLACE VIEW \"_picklist\" AS",
         "CREATE OR REPLACE VIEW \"_freshness\" AS",
       ])
     #expect(text.contains("    'it''s \"q\"': 'INTEGER',\n"))
@@ -259,6 +260,110 @@ struct DuckDBViewsTests {
     #expect(
       current.names == ["_record_id", "_changed_at", "_read_at", "_partial", "_stale", "Name"])
     #expect(current.rows == [])
+  }
+
+  @Test(
+    "People have their full name, however their columns are named",
+    arguments: [
+      (["Name_FirstName", "Name_LastName", "Name_Salutation"], "ADA LOVELACE"),
+      (["FirstName", "MiddleName", "LastName", "Suffix"], "ADA KING LOVELACE III"),
+      (["LastName"], "LOVELACE"), (["Name_LastName", "Name"], "ADA"), (["FirstName"], nil),
+    ])
+  func fullName(columns: [String], name: String?) throws {
+    let values = [
+      "FirstName": "ADA", "MiddleName": "KING", "LastName": "LOVELACE", "Suffix": "III",
+      "Salutation": "Ms.", "Name": "ADA",
+    ]
+    let layout = self.layout(
+      self.changes().columns.filter(\.isMetadata)
+        + columns.enumerated().map { Column($1, 200 + $0, .string) }, entity: "Lead")
+    _ = try self.views(of: layout)
+    func line(_ record: String, _ members: [String]) -> String {
+      """
+      {"_topic":"/data/LeadChangeEvent","_kind":"change","_change_type":"CREATE",\
+      "_record_id":"\(record)","_commit_timestamp":"2026-02-17T10:00:00.000Z"\
+      \(members.map { "," + $0 }.joined())}
+
+      """
+    }
+    let members = columns.map { column in
+      "\"\(column)\":\"\(values[column.replacing("Name_", with: "")] ?? "")\""
+    }
+    try ViewFiles.finish(
+      line("00Q1", members) + line("00Q2", []),
+      as: "opps-LeadChangeEvent-e1-000000000001.ndjson.zst",
+      in: "\(self.directory.path)/Lead/commit_date=2026-02-17")
+    let (names, rows) = try ViewFiles.query("Lead_now", of: self.directory.path)
+    let place = names.firstIndex(of: "Name")
+    #expect((place != nil) == (name != nil))
+    guard let place else { return }
+    #expect(Set(rows.map { [$0[0], $0[place]] }) == [["00Q1", name], ["00Q2", nil]])
+  }
+
+  @Test(
+    "Fields and choices have the columns of the tables in PostgreSQL, whatever their labels are")
+  func descriptions() throws {
+    let catalog = ColumnCatalog(directory: self.directory.path, pipeline: "opps")
+    let label = "St\u{e4}ge's \"x\" \\ \u{7f} {a: 1}"
+    let owner = FieldDescription(
+      name: "OwnerId", label: label, type: "reference", length: 18, references: ["User", "Group"],
+      formula: "A & \"b\"\nC", helpText: "Help\twith; it")
+    let stage = FieldDescription(
+      name: "StageName", label: "Stage", type: "picklist",
+      choices: [
+        FieldDescription.Choice(value: "New", label: label, isActive: true, isDefault: true),
+        FieldDescription.Choice(value: "Old", label: "Old", isActive: false, isDefault: false),
+        FieldDescription.Choice(value: "New", label: "twice", isActive: true, isDefault: false),
+      ])
+    func set(_ fields: [FieldDescription], at time: Int64) throws -> Bool {
+      try catalog.setFields(["Lead": fields], at: time)
+    }
+    #expect(try !set([owner], at: 0))
+    _ = try self.views(of: self.changes())
+    #expect(try ViewFiles.query("_fields", of: self.directory.path).rows == [])
+    let path = "\(self.directory.path)/_fields.ndjson"
+    // Somebody has edited it.
+    try
+      "{\"entity\":\"Lead\",\"length\":\"x\"}\nno JSON\n{\"entity\":\"Account\",\"field\":\"A\"}\n"
+      .write(
+        toFile: path, atomically: true, encoding: .utf8)
+    #expect(try set([owner, stage], at: 1_771_300_995_000))
+    let (names, rows) = try ViewFiles.query("_fields", of: self.directory.path)
+    #expect(
+      names == [
+        "entity", "field", "label", "type", "length", "reference_to", "formula", "help_text",
+        "changed_at",
+      ])
+    let first = "2026-02-17 04:03:15+00"
+    #expect(rows.first?.prefix(3) == ["Account", "A", nil])
+    #expect(
+      rows.dropFirst() == [
+        [
+          "Lead", "OwnerId", label, "reference", "18", "[User, Group]", "A & \"b\"\nC",
+          "Help\twith; it", first,
+        ], ["Lead", "StageName", "Stage", "picklist", nil, nil, nil, nil, first],
+      ])
+    let choices = try ViewFiles.query("_picklist", of: self.directory.path)
+    #expect(
+      choices.names == [
+        "entity", "field", "value", "label", "is_active", "is_default", "position", "changed_at",
+      ])
+    #expect(
+      choices.rows == [
+        ["Lead", "StageName", "New", label, "true", "true", "1", first],
+        ["Lead", "StageName", "Old", "Old", "false", "false", "2", first],
+      ])
+    // What has changed has another time, and what is the same keeps its own.
+    var renamed = stage
+    renamed.label = "Phase"
+    #expect(try set([owner, renamed], at: 1_771_300_996_000))
+    #expect(
+      try ViewFiles.query("_fields", of: self.directory.path).rows.map { $0[8] }
+        == [nil, first, "2026-02-17 04:03:16+00"])
+    let before = try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int
+    #expect(try set([owner, renamed], at: 1_771_300_997_000))
+    let after = try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int
+    #expect(before != nil && before == after)
   }
 
   @Test(

@@ -216,6 +216,28 @@ class Lookups(harness.Exporter):
             result[what]["without_trace"] = counts.get("without_trace", 0)
         return result
 
+    def compare_descriptions(self, entities):
+        """Fields and picklist values are the same in tables and files, and comments of columns have labels."""
+        counts = {}
+        for name, columns in (
+                ("_fields", "field, label, type, coalesce(length, 0), coalesce(array_to_string(reference_to, ','), '')"),
+                ("_picklist", "field, value, label, CASE WHEN is_active THEN 1 ELSE 0 END, position")):
+            table = [tuple(row) for row in postgres.query(
+                self.url, "SELECT entity, %s FROM %s.%s" % (columns, SCHEMA, name))]
+            lines = [tuple(map(str, row)) for row in compare_files.connection_to(self.output).execute(
+                "SELECT entity, %s FROM %s" % (columns, name)).fetchall()]
+            if sorted(table) != sorted(lines):
+                self.fail(name, "differs:", sorted(set(table) ^ set(lines))[:5])
+            if {row[0] for row in lines} != set(entities):
+                self.fail(name, "has other objects:", {row[0] for row in lines})
+            counts[name] = len(lines)
+        comment = postgres.query(
+            self.url, "SELECT col_description(attrelid, attnum) FROM pg_attribute"
+            " WHERE attrelid = '%s.opportunity_live'::regclass AND attname = 'accountid'" % SCHEMA)
+        if comment != [["Account Id: refers to Account (table account) [ForeignKey:EntityId]"]]:
+            self.fail("the comment is not right:", comment)
+        return counts
+
     def freshness(self, entity):
         names = ("state", "polled_every", "polled_at", "complete_through", "topics", "snapshot_state", "pipeline")
         rows = postgres.query(
@@ -252,6 +274,9 @@ def prove_random(arguments, work):
                 simulator.publish(20, *topics)
         pipeline.read_all()
         result = pipeline.compare()
+        # The tables that opportunities refer to exist now, so the next run names them.
+        pipeline.run()
+        result.update(pipeline.compare_descriptions(["Opportunity", *LOOKUPS]))
         # Runs that find little: the records that have changed, and no more.
         calls, rows = [], []
         for _ in range(3):

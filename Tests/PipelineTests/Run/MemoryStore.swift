@@ -291,6 +291,7 @@ final class MemoryDatabase: TableStore, LeasedStore, RepairingStore, Overlapping
 
   func needsPass(over entity: String, topic: String) -> Bool { false }
   func noteUnreadable(_ record: UnreadableRecord, of entity: String) {}
+  func noteDescriptions(_ fields: [FieldDescription], of entity: String) {}
   func noteLeftOut(_ changes: RecordBatch) { self.leftOut.append(changes.layout.entity) }
   var isIdle: Bool { true }
   func takeRefusedReads() -> [String: Int] { [:] }

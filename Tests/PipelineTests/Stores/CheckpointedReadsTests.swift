@@ -32,6 +32,7 @@ import Testing
     func takesReads(of layout: RecordLayout) -> Bool { true }
     func needsPass(over entity: String, topic: String) -> Bool { false }
     func noteUnreadable(_ record: UnreadableRecord, of entity: String) {}
+    func noteDescriptions(_ fields: [FieldDescription], of entity: String) {}
     func noteLeftOut(_ changes: RecordBatch) {}
     func pass(over entity: String) -> ReadPass? { self.known }
     func passNumber(over entity: String) -> Int { self.known?.number ?? 0 }

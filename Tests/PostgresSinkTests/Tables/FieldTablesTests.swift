@@ -72,6 +72,107 @@ struct FieldTablesTests {
     #expect(run.notices.isEmpty)
   }
 
+  /// The comments of the columns that have one, by relation.
+  private static func comments(_ run: SinkRun) throws -> [String] {
+    try run.eye.column(
+      """
+      SELECT c.relname || '.' || a.attname || '|' || col_description(c.oid, a.attnum) \
+      FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid \
+      WHERE c.relnamespace = 'salesforce'::regnamespace AND c.relname LIKE 'opportunity%' \
+      AND col_description(c.oid, a.attnum) IS NOT NULL ORDER BY 1
+      """)
+  }
+
+  @Test("Comments of columns have labels and the tables of references, and change with them alone")
+  func comments() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database)
+    let parent = FieldDescription(
+      name: "Parent", label: "Mother's \"co\", gone since 2026-01-01", type: "reference",
+      references: ["Group", "Opportunity", "Queue", "User", "Lead"])
+    let name = FieldDescription(name: "Name", label: "Deal", type: "string")
+    // The tables do not exist yet.
+    try run.sink.noteDescriptions([name, parent, Self.stage], of: "Opportunity")
+    try run.write(["1"])
+    try run.commit()
+    let parentComment =
+      "Mother's \"co\", gone since 2026-01-01: refers to Opportunity (table opportunity), Group, "
+      + "Queue and 2 other objects [Parent]"
+    let relations = ["opportunity", "opportunity_history", "opportunity_live"]
+    let expected = relations.flatMap {
+      ["\($0).name|Deal [Name]", "\($0).parent|\(parentComment)"]
+    }
+    #expect(try Self.comments(run) == expected)
+
+    // One of them is somebody's own, another says that the field is gone.
+    try run.eye.execute(
+      """
+      COMMENT ON COLUMN salesforce.opportunity.name IS 'Ours, not theirs';
+      COMMENT ON COLUMN salesforce.opportunity.parent IS 'Parent [Parent], gone since 2026-02-17'
+      """)
+    let ddl = try Self.countDDL(run)
+    var renamed = parent
+    (renamed.label, renamed.references) = ("Mother", ["Opportunity"])
+    try run.sink.noteDescriptions([name, renamed], of: "Opportunity")
+    let reference = "Mother: refers to Opportunity (table opportunity) [Parent]"
+    #expect(
+      try Self.comments(run) == [
+        "opportunity.name|Ours, not theirs",
+        "opportunity.parent|\(reference), gone since 2026-02-17",
+        "opportunity_history.name|Deal [Name]", "opportunity_history.parent|\(reference)",
+        "opportunity_live.name|Deal [Name]", "opportunity_live.parent|\(reference)",
+      ])
+    #expect(try ddl() == 3)
+    try run.sink.noteDescriptions([name, renamed], of: "Opportunity")
+    try run.write(["2"])
+    try run.commit()
+    #expect(try ddl() == 3)
+    #expect(run.notices.allSatisfy { !$0.contains("comment") })
+  }
+
+  /// - Returns: a function that counts the comments set since.
+  private static func countDDL(_ run: SinkRun) throws -> () throws -> Int {
+    try run.eye.execute(
+      """
+      CREATE TABLE public.ddl (tag text);
+      CREATE FUNCTION public.note() RETURNS event_trigger LANGUAGE plpgsql AS \
+      'BEGIN INSERT INTO public.ddl VALUES (tg_tag); END';
+      CREATE EVENT TRIGGER note ON ddl_command_end WHEN TAG IN ('COMMENT') \
+      EXECUTE FUNCTION public.note()
+      """)
+    return { Int(try run.eye.column("SELECT count(*) FROM public.ddl")[0]) ?? -1 }
+  }
+
+  @Test("With contract freeze, and where another role owns the tables, comments stay")
+  func frozenComments() async throws {
+    let database = try await TestDatabase()
+    let first = try Self.run(database)
+    try first.write(["1"])
+    try first.commit()
+    let before = try Self.comments(first)
+    let frozen = try SinkRun(database, takesOver: true, ordinal: first.ordinal) {
+      $0.contract = .freeze
+      $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
+    }
+    try frozen.sink.open(creating: [:])
+    let name = FieldDescription(name: "Name", label: "Deal", type: "string")
+    try frozen.sink.noteDescriptions([name], of: "Opportunity")
+    #expect(try Self.comments(first) == before)
+
+    let role = "writer_\(database.name)"
+    try first.eye.execute(
+      "CREATE ROLE \(role) LOGIN; GRANT USAGE ON SCHEMA salesforce TO \(role);"
+        + " GRANT SELECT ON ALL TABLES IN SCHEMA salesforce TO \(role)")
+    let other = try PostgresConnection(
+      PostgresConnectionConfiguration(
+        url: "host=127.0.0.1 port=\(database.cluster.port) user=\(role) dbname=\(database.name)"))
+    let comments = FieldComments([name], Bookkeeping(schema: "salesforce"))
+    try comments.update(["opportunity", "opportunity_history"], over: other)
+    #expect(try Self.comments(first) == before)
+    try comments.update(["opportunity"], over: first.eye)
+    #expect(try Self.comments(first).contains("opportunity.name|Deal [Name]"))
+  }
+
   @Test("Tables of these names that somebody else made stay, and end no run")
   func foreign() async throws {
     let database = try await TestDatabase()

@@ -52,5 +52,10 @@ struct ObjectDescriptionTests {
     let field = try Self.field(
       #","inlineHelpText":"a\u0000b\#(String(repeating: "x", count: 100_000))""#)
     #expect(field.helpText?.hasPrefix("abx") == true && field.helpText?.count == 20_000)
+    // One character, but megabytes of marks.
+    let marks = String(repeating: "\u{301}", count: 1_000_000)
+    let marked = try Self.field(#","label":"\u0000\u0007a\#(marks)","inlineHelpText":"a\#(marks)""#)
+    #expect(marked.label.unicodeScalars.count == 253)
+    #expect(marked.helpText?.unicodeScalars.count == 20_000)
   }
 }

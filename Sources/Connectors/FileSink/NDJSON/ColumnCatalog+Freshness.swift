@@ -36,13 +36,24 @@ extension ColumnCatalog {
   /// Lines that this program does not write, perhaps edited by hand, are left out, because nothing
   /// depends on them and a reader may fail on them.
   private func freshnessLines() throws(FileSystemError) -> [(json: JSONValue, isOwn: Bool)] {
-    guard let content = try self.read(self.freshnessPath) else { return [] }
-    return content.split(separator: UInt8(ascii: "\n")).compactMap { line in
-      guard let json = try? JSONValue(parsing: Array(line)), let name = json["pipeline"]?.string,
-        json["entity"]?.string != nil,
-        DuckDBViews.lineColumns.allSatisfy({ Self.isWritten(json[$0], as: $1) })
-      else { return nil }
+    try self.lines(self.freshnessPath, of: DuckDBViews.lineColumns).compactMap { json in
+      guard let name = json["pipeline"]?.string, json["entity"]?.string != nil else { return nil }
       return (json, name == self.pipeline)
+    }
+  }
+
+  /// The lines of a file whose values the columns of a view can hold.
+  ///
+  /// - Parameter columns: with their types in DuckDB.
+  func lines(
+    _ path: String, of columns: [(name: String, type: String)]
+  ) throws(FileSystemError) -> [JSONValue] {
+    guard let content = try self.read(path) else { return [] }
+    return content.split(separator: UInt8(ascii: "\n")).compactMap { line in
+      guard let json = try? JSONValue(parsing: Array(line)),
+        columns.allSatisfy({ Self.isWritten(json[$0.name], as: $0.type) })
+      else { return nil }
+      return json
     }
   }
 

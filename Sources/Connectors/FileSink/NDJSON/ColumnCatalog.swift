@@ -87,6 +87,7 @@ struct ColumnCatalog {
     }
     entities.sort { $0.directory < $1.directory }
     try self.makeFreshness()
+    try self.makeFields()
     try self.replace(
       "\(self.directory)/\(Self.viewsName)",
       with: DuckDBViews(directory: self.directory).text(of: entities))

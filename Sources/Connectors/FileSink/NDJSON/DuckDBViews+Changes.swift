@@ -146,7 +146,7 @@ extension DuckDBViews {
   private static func userName(_ users: EntityColumns?) -> (name: String, join: String) {
     guard let users else { return ("NULL::VARCHAR", "") }
     let own = Set(users.entries.map(\.name))
-    let parts = ["FirstName", "MiddleName", "LastName", "Suffix"]
+    let parts = Self.nameParts
     let names = [parts, parts.map { "Name_\($0)" }, ["Name"]].map { $0.filter(own.contains) }
     guard let found = names.first(where: { !$0.isEmpty }) else { return ("NULL::VARCHAR", "") }
     let selected = found.map { "nullif(u.\(Self.identifier($0)), '')" }.joined(separator: ", ")

@@ -84,6 +84,7 @@ extension DuckDBViews {
         SELECT _line, (if(_age = 1, max(n) OVER (PARTITION BY _record_id), n), if(_age = 1, 2, 1))
         FROM contained
       )
+      SELECT *\(Self.fullName(of: columns)) FROM (
       SELECT _record_id, max(_commit_timestamp) AS _changed_at, max(_read_at) AS _read_at,
         max(_place) FILTER (_whole) IS NULL AS _partial,
         coalesce(max(_place) FILTER (_kind = 'gap')
@@ -97,8 +98,31 @@ extension DuckDBViews {
       GROUP BY _record_id
       HAVING arg_max(_change_type, _place)
         FILTER (_change_type NOT IN ('UPDATE', 'GAP_UPDATE'))
-        IN ('DELETE', 'GAP_DELETE', 'SNAPSHOT_DELETE') IS NOT TRUE;
+        IN ('DELETE', 'GAP_DELETE', 'SNAPSHOT_DELETE') IS NOT TRUE);
 
       """
   }
+
+  /// SQL after `*`: the full name of a person, composed like `Name` in REST, without the salutation;
+  /// events have only its parts. Organizations with person accounts send `Name` itself for the other
+  /// accounts. Empty for objects without the parts.
+  private static func fullName(of columns: EntityColumns) -> String {
+    let (types, _) = Self.types(of: columns)
+    let own = Set(types.map(\.name))
+    guard let prefix = ["Name_", ""].first(where: { own.contains($0 + "LastName") }) else {
+      return ""
+    }
+    let parts = Self.nameParts.map { prefix + $0 }.filter(own.contains)
+      .map { "nullif(\(Self.identifier($0)), '')" }
+    let composed = "nullif(concat_ws(' ', \(parts.joined(separator: ", "))), '')"
+    let name = Self.identifier("Name")
+    guard let taken = types.first(where: { Self.isEqual($0.name, "Name") }) else {
+      return ", \(composed) AS \(name)"
+    }
+    guard taken.name == "Name", taken.type == "VARCHAR" else { return "" }
+    return " REPLACE (coalesce(\(name), \(composed)) AS \(name))"
+  }
+
+  /// The parts of a name, in their order.
+  static let nameParts = ["FirstName", "MiddleName", "LastName", "Suffix"]
 }

@@ -4,7 +4,7 @@ extension DuckDBViews {
   static let freshnessName = "_freshness"
 
   /// The columns of `_freshness.ndjson`.
-  static let lineColumns = [
+  static let lineColumns: [(name: String, type: String)] = [
     ("entity", "VARCHAR"), ("pipeline", "VARCHAR"), ("sink", "VARCHAR"), ("topics", "VARCHAR[]"),
     ("complete_through", "TIMESTAMPTZ"), ("last_run", "TIMESTAMPTZ"), ("holes", "BIGINT"),
     ("missing_ranges", "BIGINT"), ("dead_letters", "BIGINT"), ("snapshot_at", "TIMESTAMPTZ"),
@@ -24,7 +24,7 @@ extension DuckDBViews {
     let counts = entities.map { Self.counts($0, hasCurrent: hasCurrent($0)) }
     let path =
       Self.globEscaped(self.directory) + "/" + ColumnCatalog.freshnessName
-    let columns = Self.lineColumns.map { "\($0): '\($1)'" }.joined(separator: ", ")
+    let columns = Self.lineColumns.map { "\($0.name): '\($0.type)'" }.joined(separator: ", ")
     return """
 
       CREATE OR REPLACE VIEW \(Self.identifier(Self.freshnessName)) AS

@@ -40,6 +40,9 @@ struct DuckDBViews {
     for columns in viewed where isFree(Self.changesName(of: columns.entity)) {
       text += Self.changesView(of: columns, users: users)
     }
+    for listing in ColumnCatalog.listings where isFree(listing.name) && !viewed.isEmpty {
+      text += self.view(of: listing)
+    }
     guard isFree(Self.freshnessName) else { return text }
     return text
       + self.freshnessView(of: viewed) {
@@ -60,6 +63,8 @@ struct DuckDBViews {
     -- "Opportunity_changes" has a row for each changed field, with its value before and after.
     -- _freshness has a row for each object: up to when its files are complete, and its state:
     -- copying, stale, late or fresh.
+    -- _fields has a row for each field of an object: its label, type, references, formula and help
+    -- text. _picklist has a row for each value of a picklist, in the order of the org.
     --
     -- A key that is absent from a line and an explicit null both read as NULL. In an UPDATE the
     -- difference matters: list_contains(_nulled_fields, 'Amount') is true when the field was
@@ -164,6 +169,19 @@ struct DuckDBViews {
     return text
   }
 
+  private func view(of listing: ColumnCatalog.Listing) -> String {
+    let path = Self.globEscaped(self.directory) + "/" + listing.fileName
+    let columns = listing.columns.map { "\(Self.literal($0.name)): '\($0.type)'" }
+    return """
+
+      CREATE OR REPLACE VIEW \(Self.identifier(listing.name)) AS
+      SELECT * FROM read_json(\(Self.literal(path)),
+        format = 'newline_delimited', hive_partitioning = false, ignore_errors = true,
+        columns = {\(columns.joined(separator: ", "))});
+
+      """
+  }
+
   /// The columns of a view with their types, and those left out because names of DuckDB do not differ
   /// in case.
   static func types(
@@ -200,6 +218,8 @@ struct DuckDBViews {
   private static func key(_ name: String) -> [UInt8] {
     name.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
   }
+
+  static func isEqual(_ name: String, _ other: String) -> Bool { Self.key(name) == Self.key(other) }
 
   private static func leftOut(_ name: String) -> String {
     Self.comment("Left out, since names of DuckDB do not differ in case: \(name)")

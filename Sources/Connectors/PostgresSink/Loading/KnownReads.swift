@@ -6,6 +6,8 @@ struct KnownReads {
   /// What a run knows about the fields of an object.
   struct Fields {
     var access: [String: FieldAccess] = [:]
+    /// What the org says about them; empty unless the run has asked.
+    var descriptions: [FieldDescription] = []
     /// Dotted names of fields whose columns were filling when the run began.
     var filling: [String] = []
     /// SQL names of the columns that the layout of the last records that were read fills.

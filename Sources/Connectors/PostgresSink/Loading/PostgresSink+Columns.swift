@@ -27,9 +27,8 @@ extension PostgresSink {
       if !access.isEmpty { try self.reads.repairCalls.add(1, over: self.connection) }
       return try states.filling(tables: tables, over: self.connection)
     }
-    let known = KnownReads.Fields(
-      access: access, filling: filling?.map(\.field) ?? [],
-      readColumns: self.reads.fields[entity]?.readColumns)
+    var known = self.reads.fields[entity] ?? KnownReads.Fields()
+    (known.access, known.filling) = (access, filling?.map(\.field) ?? [])
     self.reads.fields[entity] = known
     let changesKey = ReadPass.changesKey(of: entity)
     func isPart(_ key: String) -> Bool { key.hasPrefix("\(entity) ") && key != changesKey }
@@ -42,23 +41,47 @@ extension PostgresSink {
     return filling ?? []
   }
 
-  /// Never ends a run: readers can do without these tables.
   package func noteDescriptions(_ fields: [FieldDescription], of entity: String) throws {
+    self.reads.fields[entity, default: KnownReads.Fields()].descriptions = fields
+    let schema = self.configuration.schema
+    try self.describe(
+      orWarn: "the tables _fields and _picklist of schema \(schema) were not updated. If somebody "
+        + "else made one of them, rename it"
+    ) { () throws(PostgresError) in
+      try FieldTables(self.catalog.bookkeeping).store(fields, of: entity, over: self.connection)
+    }
+    try self.comment(on: entity)
+  }
+
+  /// Has the comments of an object's columns say what the org says about their fields.
+  func comment(on entity: String) throws {
+    guard let fields = self.reads.fields[entity]?.descriptions, !fields.isEmpty,
+      self.configuration.contract != .freeze
+    else { return }
+    try self.describe(
+      orWarn: "the comments of the columns of \(entity) were not updated; the next run tries again"
+    ) { () throws(PostgresError) in
+      try FieldComments(fields, self.catalog.bookkeeping).update(
+        self.tableNames(of: entity), over: self.connection)
+    }
+  }
+
+  /// Never ends a run, because readers can do without descriptions.
+  private func describe(
+    orWarn consequence: String, _ body: () throws(PostgresError) -> Void
+  ) throws {
     let isLocked: Set<String> = [SQLState.lockNotAvailable]
     do {
       try self.session.retrying(butFor: isLocked) { connection in
         try connection.transaction { () throws(PostgresError) in
           try connection.execute(self.configuration.lockLimit)
-          try FieldTables(self.catalog.bookkeeping).store(fields, of: entity, over: connection)
+          try body()
         }
       }
     } catch let error as PostgresError
       where error.disposition != .retry || isLocked.contains(error.sqlState ?? "")
     {
-      self.warn(
-        "\(error.message); so the tables _fields and _picklist of schema "
-          + "\(self.configuration.schema) were not updated. If somebody else made one of them, "
-          + "rename it")
+      self.warn("\(error.message); so \(consequence)")
     }
   }
 

@@ -112,11 +112,21 @@ struct ColumnStates {
   ///
   /// - Parameter day: nil if events have the field.
   static func comment(_ comment: String?, goneSince day: String?) -> String? {
-    var parts = (comment ?? "").split(separator: ", ", omittingEmptySubsequences: false)
-    if parts.last?.hasPrefix(self.goneSince) == true { parts.removeLast() }
-    if parts == [""] { parts = [] }
-    if let day { parts.append(Substring(self.goneSince + day)) }
+    let parts = [self.parts(of: comment).text, day.map { self.goneSince + $0 }].compactMap { $0 }
     return parts.isEmpty ? nil : parts.joined(separator: ", ")
+  }
+
+  /// The comment of a column without that note, and the day in the note. A label, which may read
+  /// like the note, is not the end of a comment.
+  static func parts(of comment: String?) -> (text: String?, day: String?) {
+    var parts = (comment ?? "").split(separator: ", ", omittingEmptySubsequences: false)
+    var day: String?
+    if let last = parts.last, last.hasPrefix(self.goneSince), last.last?.isNumber == true {
+      day = String(last.dropFirst(self.goneSince.count))
+      parts.removeLast()
+    }
+    let text = parts.joined(separator: ", ")
+    return (text.isEmpty ? nil : text, day)
   }
 
   /// A statement that notes the state of a column.

@@ -138,4 +138,10 @@ extension CheckpointedStore: RecordReceiver {
   package func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
     for sink in self.receivers(of: entity) { sink.receiver?.noteUnreadable(record, of: entity) }
   }
+
+  package func noteDescriptions(_ fields: [FieldDescription], of entity: String) throws {
+    for sink in self.receivers(of: entity) {
+      try sink.receiver?.noteDescriptions(fields, of: entity)
+    }
+  }
 }

@@ -32,6 +32,10 @@ package protocol RecordReceiver: AnyObject {
 
   /// Takes a record that was read and cannot become a row; durable with the open commit.
   func noteUnreadable(_ record: UnreadableRecord, of entity: String)
+
+  /// Takes what the org says about all fields of an object that the user may see. For readers of
+  /// the copy; nothing depends on it.
+  func noteDescriptions(_ fields: [FieldDescription], of entity: String) throws
 }
 
 /// A store whose wrong records are read again, one by one.
@@ -78,8 +82,4 @@ package protocol CopyStore: RepairingStore {
   ///
   /// - Returns: the columns that rows may lack values in, which can be read.
   func noteAccess(_ access: [String: FieldAccess], of entity: String) throws -> [FillingColumn]
-
-  /// Takes what the org says about all fields of an object that the user may see. For readers of the
-  /// store; nothing depends on it.
-  func noteDescriptions(_ fields: [FieldDescription], of entity: String) throws
 }

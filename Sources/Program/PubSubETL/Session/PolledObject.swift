@@ -20,6 +20,7 @@ struct PolledObject {
   let layout: RecordLayout
 
   var entity: String { self.description.name }
+  var fields: [FieldDescription] { self.description.fields.map { FieldDescription($0) } }
 }
 
 /// The descriptions of a pipeline's objects without change events, from a file beside the checkpoint

@@ -32,8 +32,12 @@ struct ColumnInquiry {
   }
 
   /// Notes the columns of copies that are there, and adds what they lack to the reads of this run.
+  ///
+  /// - Parameter files: those that records are read into; nil if there are none. They get what the
+  ///   org says about the fields.
   mutating func ask(
-    _ wanted: inout [Wanted], _ sinks: OpenSinks, _ purpose: RunPurpose, _ logger: Logger
+    _ wanted: inout [Wanted], _ sinks: OpenSinks, _ files: CheckpointedStore?,
+    _ purpose: RunPurpose, _ logger: Logger
   ) async throws {
     let repairs = self.configuration.repair.mode == .auto
     guard self.configuration.source.snapshot.mode != .never || repairs || purpose.isSnapshot
@@ -49,12 +53,13 @@ struct ColumnInquiry {
         let isCopied = store.pass(over: entity) != nil
         if isCopied, !fields.isEmpty { stores.append((store, fields)) }
       }
-      guard !stores.isEmpty else { continue }
+      // Files keep no count of calls, so a run asks about one object for them.
+      guard !stores.isEmpty || isFirst && files?.pass(over: entity) != nil else { continue }
       var object: ObjectDescription?
       if self.mayAsk(after: made, isFirst: isFirst) {
         (made, isFirst) = (made + 1, false)
         object = await self.describe(entity, logger)
-        if let object { try Self.note(object, in: stores.map(\.store)) }
+        if let object { try Self.note(object, in: stores.map(\.store), files) }
       }
       self.known.insert(entity)
       for (store, fields) in stores {
@@ -75,20 +80,26 @@ struct ColumnInquiry {
 
   /// Notes what can be read of objects whose tables do not exist yet.
   mutating func askFirst(
-    _ layouts: [String: RecordLayout], _ sinks: OpenSinks, _ logger: Logger
+    _ layouts: [String: RecordLayout], _ sinks: OpenSinks, _ files: CheckpointedStore?,
+    _ logger: Logger
   ) async throws {
     for (entity, layout) in layouts where !self.known.contains(entity) {
       let stores = sinks.copies
-      guard !stores.isEmpty, let object = await self.describe(entity, logger) else { continue }
+      guard !stores.isEmpty || files != nil, let object = await self.describe(entity, logger) else {
+        continue
+      }
       let access = FieldAccess.known(layout.fieldNames, in: object)
       for store in stores { _ = try store.noteAccess(access, of: entity) }
-      try Self.note(object, in: stores)
+      try Self.note(object, in: stores, files)
     }
   }
 
-  private static func note(_ object: ObjectDescription, in stores: [any CopyStore]) throws {
+  private static func note(
+    _ object: ObjectDescription, in stores: [any CopyStore], _ files: CheckpointedStore?
+  ) throws {
     let fields = object.fields.map { FieldDescription($0) }
     for store in stores { try store.noteDescriptions(fields, of: object.name) }
+    try files?.noteDescriptions(fields, of: object.name)
   }
 
   /// Stages need other columns than those that a sink's rows lack.

@@ -39,7 +39,9 @@ struct SnapshotRun {
     }
     let polled = try await Self.polled(session, sinks, files, purpose, logger, onRetry)
     var columns = ColumnInquiry(configuration, client, session.stages)
-    try await columns.ask(&wanted, sinks, purpose, logger)
+    let readFiles =
+      sinks.checkpointed.contains { $0.sink is any RecordReceiver } ? files : nil
+    try await columns.ask(&wanted, sinks, readFiles, purpose, logger)
     wanted.removeAll(where: \.isEmpty)
     if source.snapshot.mode == nil, !purpose.isSnapshot, !sinks.copies.allSatisfy(\.beganWithReads)
     {
@@ -76,7 +78,7 @@ struct SnapshotRun {
     }
     let objects = streamed + polled.objects
     guard !objects.isEmpty else { return nil }
-    try await columns.askFirst(layouts, sinks, logger)
+    try await columns.askFirst(layouts, sinks, readFiles, logger)
     for object in streamed where !object.initial.isEmpty || !object.anew.isEmpty {
       if let condition = object.condition {
         try await client.check(condition, of: "--where", on: object.entity)
@@ -139,6 +141,8 @@ struct SnapshotRun {
       for store in sinks.copies {
         if try Self.note(found, isNew: isNew, in: store) { poll.fullSince = now }
       }
+      // A run that was killed may not have written them.
+      try files.noteDescriptions(found.fields, of: found.entity)
       var object = ReadObject(
         entity: found.entity, topic: found.layout.topic, layout: found.layout,
         initial: Set(stores), isRepaired: configuration.repair.mode == .auto)
@@ -160,8 +164,7 @@ struct SnapshotRun {
         known.isEmpty ? object.layout.fieldNames : known, in: object.description) : [:]
     let filling = try store.noteAccess(access, of: object.entity)
     if isNew {
-      try store.noteDescriptions(
-        object.description.fields.map { FieldDescription($0) }, of: object.entity)
+      try store.noteDescriptions(object.fields, of: object.entity)
     }
     return !filling.isEmpty && store.pass(over: object.entity)?.state == .complete
   }
