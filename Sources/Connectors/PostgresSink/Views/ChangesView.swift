@@ -62,7 +62,8 @@ struct ChangesView {
   private var name: String { self.history.qualifiedName }
   private var bookkeeping: Bookkeeping { Bookkeeping(schema: self.history.schema) }
 
-  // No WITH and no OFFSET here, so that the newest changes come from the end of an index.
+  // No WITH and no OFFSET here, so that the newest changes come from the end of an index, which has
+  // the rows of reads before them: they have no time.
   var query: String {
     """
     SELECT h._record_id AS id, f.field, CASE WHEN k.old_is_known THEN \(self.text("v.old_value")) END \
@@ -75,7 +76,7 @@ struct ChangesView {
     LEFT JOIN LATERAL (\(self.lastEvent)) AS e ON true \
     \(self.hasReads ? "LEFT JOIN LATERAL (\(self.lastRead)) AS r ON true " : "")\
     CROSS JOIN LATERAL (\(self.values)) AS v CROSS JOIN LATERAL (\(self.knowledge)) AS k\
-    \(self.userJoin) WHERE h._kind IN ('change', 'gap')
+    \(self.userJoin) WHERE h._kind IN ('change', 'gap') AND h._commit_timestamp IS NOT NULL
     """
   }
 
