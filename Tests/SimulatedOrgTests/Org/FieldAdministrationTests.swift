@@ -222,6 +222,23 @@ struct FieldAdministrationTests {
     #expect(throws: SimulatorError.self) { try Self.change(org, "delete Station__c.Load__c") }
   }
 
+  @Test("An edited formula has other values in some records, and no stamp moves")
+  func editedFormula() throws {
+    let org = try Self.org()
+    try Self.change(org, "add Station__c.Half__c formula:Load__c")
+    try org.publish(60, topic: Self.topic)
+    try org.advanceDataAPI()
+    let (before, stamps) = (
+      try Self.values(org, "Half__c"), try Self.values(org, "SystemModstamp")
+    )
+    try Self.change(org, "edit Station__c.Half__c")
+    try org.advanceDataAPI()
+    let after = try Self.values(org, "Half__c")
+    #expect(after != before && zip(after, before).contains { $0 == $1 })
+    #expect(try Self.values(org, "SystemModstamp") == stamps)
+    #expect(throws: SimulatorError.self) { try Self.change(org, "edit Station__c.Load__c") }
+  }
+
   @Test("A restarted org has the same fields and records")
   func restart() throws {
     let directory = try TemporaryDirectory()

@@ -45,7 +45,7 @@ struct ChangePlan: Sendable {
       case .modifiedDate: self.modifiedDate = index
       case .modifiedBy: self.modifiedBy = index
       case .createdDate, .createdBy: break
-      case .formula(let source): self.formulas.append((slot: index, source: source))
+      case .formula(let source, _): self.formulas.append((slot: index, source: source))
       case .longText, .richText:
         self.longTexts.append(index)
         self.candidates.append(index)

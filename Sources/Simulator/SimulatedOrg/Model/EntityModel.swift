@@ -8,7 +8,7 @@ indirect enum ValueKind: Sendable, Equatable {
   /// What a number field holds after it became a text field: the same values, as texts.
   case textOf(ValueKind)
   /// Half the value of another slot.
-  case formula(slot: Int)
+  case formula(slot: Int, edition: Int)
   case text, picklist, multiPicklist, phone, email, url, entityID, encrypted, autoNumber
   /// IDs of records that exist, where their object is generated too.
   case accountID, contactID

@@ -105,6 +105,13 @@ struct FieldAdministration {
       default: throw Self.refusal("\(name) cannot be converted that way here")
       }
       return (fields, 0)
+    case .edit:
+      guard let place, case .scalar(_, .formula(let slot, let edition)) = fields[place].shape else {
+        throw Self.refusal("\(name) is not a formula")
+      }
+      fields[place] = .scalar(
+        change.field, .double, .formula(slot: slot, edition: edition + 1), fields[place].doc)
+      return (fields, nil)
     case .rename(let newName):
       guard let place else { throw Self.refusal("\(name) does not exist") }
       try Self.checkCustom(change, model, mayBeReferenced: true)
@@ -143,7 +150,7 @@ struct FieldAdministration {
           .first(where: { $0.name == source })?.shape,
         [.number, .currency, .percent].contains(kind)
       else { throw Self.refusal("\(source) is not a number field of \(model.entity)") }
-      return .scalar(name, .double, .formula(slot: slot), "Data:Double:\(id)")
+      return .scalar(name, .double, .formula(slot: slot, edition: 0), "Data:Double:\(id)")
     }
   }
 
@@ -172,7 +179,8 @@ struct FieldAdministration {
         "\(change.object).\(change.field) is not a custom field with a single value")
     }
     let isUsed = zip(model.slots, model.versions.last?.positions ?? []).contains {
-      $0.kind == .formula(slot: slot) && $1 != nil
+      guard case .formula(slot, _) = $0.kind else { return false }
+      return $1 != nil
     }
     if isUsed, !mayBeReferenced {
       throw self.refusal("\(change.object).\(change.field) is used by a formula")

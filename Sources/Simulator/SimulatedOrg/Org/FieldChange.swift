@@ -5,6 +5,8 @@ package struct FieldChange: Sendable, Equatable {
     case convert(to: FieldType)
     /// Gives the field another API name; its ID stays.
     case rename(to: String)
+    /// Changes a formula, and so its value in three of four records.
+    case edit
     /// From the user, by field-level security.
     case hide
     case show
@@ -45,6 +47,7 @@ package struct FieldChange: Sendable, Equatable {
       case ("add", 3, let type?): .add(type)
       case ("convert", 3, let type?): .convert(to: type)
       case ("rename", 3, nil): .rename(to: String(words[2]))
+      case ("edit", 2, nil): .edit
       case ("hide", 2, nil): .hide
       case ("show", 2, nil): .show
       case ("delete", 2, nil): .delete
@@ -55,7 +58,7 @@ package struct FieldChange: Sendable, Equatable {
     guard let action, names.count == 2 else {
       throw SimulatorError(
         .configuration,
-        "change=add|convert|rename|hide|show|delete|undelete, field=Object.Field and, for add and "
+        "change=add|convert|rename|edit|hide|show|delete|undelete, field=Object.Field and, for add and "
           + "convert, type=text|number|checkbox|date|datetime|formula:NumberField, for rename, "
           + "to=Name are needed")
     }
