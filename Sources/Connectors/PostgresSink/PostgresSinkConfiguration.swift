@@ -74,6 +74,8 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   package var reads: Reads?
   /// The objects without change events, and how often they are read. Empty unless records are read.
   package var polls: [String: Duration] = [:]
+  /// The keys of passes over fields that change without events.
+  package var refreshes: Set<String> = []
 
   package struct Reads: Sendable, Equatable {
     /// Milliseconds after which every reader sees a commit.

@@ -1,6 +1,11 @@
 package import Pipeline
 package import SalesforceREST
 
+extension ObjectDescription {
+  /// Names of formulas and roll-ups.
+  var calculatedFields: Set<String> { Set(self.fields.lazy.filter(\.isCalculated).map(\.name)) }
+}
+
 /// Fields of an object that are wrong or missing in a copy.
 package struct BlindFields: Sendable, Equatable {
   /// Formulas and roll-ups, which change without a change of the record.

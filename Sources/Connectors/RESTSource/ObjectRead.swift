@@ -12,8 +12,10 @@ struct ObjectRead: Sendable {
   private let condition: String?
   /// Limits passes over all fields.
   private let scope: String?
-  /// The object has no change events: it is read again and again, mostly by a page or two.
-  private let isPolled: Bool
+  /// The records are read again and again, mostly by a page or two.
+  private let isRepeated: Bool
+  /// Set if only fields that change without events are read.
+  let refresh: Refresh?
   /// Known from before; nil to ask.
   private let described: ObjectDescription?
   let reads: (@Sendable (Column) -> Bool)?
@@ -49,12 +51,14 @@ struct ObjectRead: Sendable {
     self.entity = read.entity
     self.layout = read.layout
     self.condition = read.condition
-    // Rows of records outside the scope also need the values of new columns.
-    self.scope = read.filling == nil ? read.scope : nil
-    self.isPolled = read.poll != nil
+    // Rows of records outside the scope also need the values of new and refreshed columns.
+    let readsSomeFields = read.filling != nil || read.refresh.map { !$0.readsRecords } ?? false
+    self.scope = readsSomeFields ? nil : read.scope
+    self.isRepeated = read.poll != nil || read.refresh != nil
+    self.refresh = read.refresh
     self.described = described
-    self.isFilling = read.filling != nil
-    if let fields = read.filling {
+    self.isFilling = readsSomeFields
+    if let fields = read.filling ?? read.refresh?.fields, self.isFilling {
       self.reads = { Self.fills($0, fields) }
     } else {
       self.reads = read.reads
@@ -94,7 +98,7 @@ struct ObjectRead: Sendable {
   /// - Parameter onOutdated: receives the object if its known description proves wrong.
   func run(_ pass: ReadPass, onOutdated: (String) -> Void = { _ in }) async {
     var progress = Progress(pass: pass, retries: Retries(self.options.retry))
-    progress.usesPages = Self.isPages(pass.job) || self.isPolled && pass.job == nil
+    progress.usesPages = Self.isPages(pass.job) || self.isRepeated && pass.job == nil
     progress.pieces = Self.isByID(pass.job) ? 1 : 0
     progress.rowCount = pass.rowCount
     while !Task.isCancelled {
@@ -180,7 +184,12 @@ struct ObjectRead: Sendable {
     let object =
       if let known { known } else { try await self.client.describe(self.entity) }
     let plan = SnapshotPlan(
-      self.layout, object, isRead: self.reads, findsDeleted: progress.pass.isOfChanges)
+      self.layout, object, isRead: self.columns(of: object),
+      findsDeleted: progress.pass.isOfChanges)
+    if let refresh {
+      progress.pass.fields = plan.readFields(of: self.layout, refresh, object)
+      if progress.pass.fields?.isEmpty == true { return progress.pass.forgetJob() }
+    }
     let condition = try await self.condition(of: progress.pass)
     let marks = plan.deletedField == nil ? [] : ["IsDeleted"]
     let statement = SOQL.select(
@@ -188,7 +197,7 @@ struct ObjectRead: Sendable {
       from: self.entity, where: condition)
     if progress.usesPages {
       let mostRows =
-        self.isPolled && progress.pieces == 0 && !progress.refusesBulk ? Self.minJobRows : nil
+        self.isRepeated && progress.pieces == 0 && !progress.refusesBulk ? Self.minJobRows : nil
       let isRead = try await self.readPages(
         plan, statement, &progress.pass, &progress.locators, pieces: progress.pieces,
         mostRows: mostRows)
@@ -196,6 +205,13 @@ struct ObjectRead: Sendable {
       progress.usesPages = false
     }
     try await self.readJob(plan, statement, condition, &progress.pass, &progress.locators)
+  }
+
+  /// Whether a column is read; nil for all.
+  private func columns(of object: ObjectDescription) -> (@Sendable (Column) -> Bool)? {
+    guard self.isFilling, self.reads == nil else { return self.reads }
+    let calculated = object.calculatedFields
+    return { calculated.contains($0.name) }
   }
 
   /// The condition of a pass, in parentheses; nil for all records.

@@ -37,14 +37,27 @@ struct ReadBatch {
     self.decoder = SnapshotDecoder(plan, latestStamp: now.map { $0 + Self.clockTolerance })
     self.orgTime = now.map { $0 + 999 }
     self.make = read.makeBatch
-    self.prefix = Array("\(read.isFilling ? "fields" : "snapshot"):\(number):".utf8)
-    self.readType = read.isFilling ? "SNAPSHOT_FIELDS" : "SNAPSHOT"
+    self.prefix = Array(Self.prefix(read, number: number, readAt: readAt).utf8)
+    self.readType =
+      read.refresh != nil ? "SNAPSHOT_REFRESH" : read.isFilling ? "SNAPSHOT_FIELDS" : "SNAPSHOT"
     self.readAt = readAt
     self.entity = Array(read.entity.utf8)
     self.hasLists = read.layout.columns.contains {
       if case .slot(MetadataSlot.recordIDs, _) = $0.content { true } else { false }
     }
     self.batch = read.makeBatch()
+  }
+
+  /// The beginning of event IDs. Fields that change without events have another value at another
+  /// time, although the stamp stays.
+  private static func prefix(
+    _ read: ObjectRead, number: Int, readAt: ContinuousClock.Instant
+  ) -> String {
+    guard read.refresh != nil else {
+      return "\(read.isFilling ? "fields" : "snapshot"):\(number):"
+    }
+    let clock = read.client.clock
+    return "refresh:\(clock.wallTime - Int64((clock.now - readAt) / .milliseconds(1))):"
   }
 
   /// The memory of the batch.

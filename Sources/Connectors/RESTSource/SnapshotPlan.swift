@@ -85,6 +85,18 @@ package struct SnapshotPlan: Sendable, Equatable {
     self.compounds = builder.compounds
   }
 
+  /// Dotted names of the fields of a refresh that are read.
+  func readFields(
+    of layout: RecordLayout, _ refresh: Refresh, _ object: ObjectDescription
+  ) -> Set<String> {
+    let wanted = refresh.fields ?? object.calculatedFields
+    return Set(
+      layout.fieldNames.filter { name in
+        wanted.contains(name.split(separator: ".").first.map { String($0) } ?? name)
+      }
+    ).subtracting(self.unread.map(\.name))
+  }
+
   private struct Builder {
     let described: [String: ObjectDescription.Field]
     var fields = ["Id", "SystemModstamp"]

@@ -97,10 +97,10 @@ import Testing
   func first() {
     var (run, step) = self.planned([self.candidate(0, all: nil, .init())], at: 0)
     #expect(step == nil && run.phase == .unbegun && run.pass == self.pass(1, .begun))
-    #expect(run.advance(self.moment(1), hasPosition: true) == .store)
-    #expect(run.advance(self.moment(2, commits: 1), hasPosition: true) == .read)
+    #expect(run.advance(self.moment(1), mayBegin: true) == .store)
+    #expect(run.advance(self.moment(2, commits: 1), mayBegin: true) == .read)
     run.readAll(self.moment(3, commits: 1))
-    #expect(run.advance(self.moment(4, commits: 2), hasPosition: true) == .end)
+    #expect(run.advance(self.moment(4, commits: 2), mayBegin: true) == .end)
     run.end(nil, at: self.time(4))
     #expect(run.phase == .ended && run.deadline == nil)
   }
@@ -108,11 +108,11 @@ import Testing
   @Test("A run that goes on reads again, counted from the beginning of the read before")
   func again() {
     var (run, _) = self.planned([self.candidate(0, all: nil, .init())], at: 0, isRepeated: true)
-    #expect(run.advance(self.moment(7), hasPosition: true) == .store)
+    #expect(run.advance(self.moment(7), mayBegin: true) == .store)
     run.end(nil, at: self.time(50))
     #expect(run.hasEnded && run.deadline == self.time(107))
-    #expect(run.advance(self.moment(106), hasPosition: true) == nil)
-    #expect(run.advance(self.moment(107), hasPosition: true) == .plan && !run.hasEnded)
+    #expect(run.advance(self.moment(106), mayBegin: true) == nil)
+    #expect(run.advance(self.moment(107), mayBegin: true) == .plan && !run.hasEnded)
     let failure = SourceFailure(.unavailable, reason: "r", "gone")
     run.end(failure, at: self.time(120))
     #expect(run.failure != nil && run.deadline == self.time(220))

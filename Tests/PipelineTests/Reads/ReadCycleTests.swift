@@ -53,7 +53,7 @@ import Testing
   func steps() {
     var run = ReadRun(self.object(), topic: 0)
     func next(_ moment: ReadRun.Moment, hasPosition: Bool = true) -> ReadRun.Step? {
-      run.advance(moment, hasPosition: hasPosition)
+      run.advance(moment, mayBegin: hasPosition)
     }
     #expect(next(self.moment(0, isCommitting: true)) == nil)
     #expect(next(self.moment(0)) == .plan)
@@ -157,7 +157,7 @@ import Testing
     // Without its topic, a pass that has begun is still read.
     _ = cycle.runs[1].plan([self.candidate(0)], limit: .zero, self.moment(0))
     #expect(cycle.hasReadAll(hasEnded))
-    _ = cycle.runs[1].advance(self.moment(0), hasPosition: true)
+    _ = cycle.runs[1].advance(self.moment(0), mayBegin: true)
     #expect(!cycle.hasReadAll(hasEnded) && !cycle.hasRepaired(hasEnded))
   }
 

@@ -37,7 +37,7 @@ package struct Bookkeeping: Sendable {
       columns: """
         table_name text, column_name text, ordinal int, path text, salesforce_type text,
         pg_type text, first_schema_id text, state text not null default 'complete',
-        since timestamptz not null default now(), field_id text,
+        since timestamptz not null default now(), field_id text, refreshed_at timestamptz,
         primary key (table_name, column_name)
         """,
       comment: "The columns that hold fields, the field of each, and how complete they are"),

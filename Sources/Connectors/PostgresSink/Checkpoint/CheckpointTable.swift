@@ -49,6 +49,9 @@ package struct TableFreshness: Sendable, Equatable {
   package var fillingColumns: [String] = []
   /// Columns of fields that the run-as user may not see.
   package var hiddenColumns: [String] = []
+  /// When columns without events were last read, the one of the oldest; milliseconds since 1970, nil
+  /// if none was.
+  package var refreshedAt: Int64?
 
   package struct Reading: Sendable, Equatable {
     package var rows: Int64
@@ -102,7 +105,8 @@ package final class CheckpointTable {
         to_jsonb(f) ->> 'missing_ranges', to_jsonb(f) ->> 'waiting_for_repair', \
         to_jsonb(f) ->> 'snapshot_state', to_jsonb(f) ->> 'snapshot_rows', \
         to_jsonb(f) ->> 'snapshot_total', to_jsonb(f) ->> 'unseen', \
-        to_jsonb(f) -> 'columns_filling', to_jsonb(f) -> 'columns_hidden' \
+        to_jsonb(f) -> 'columns_filling', to_jsonb(f) -> 'columns_hidden', \
+        \(Self.milliseconds("(to_jsonb(f) ->> 'refreshed_at')::timestamptz")) \
         FROM \(self.bookkeeping.qualified(ReportingViews.freshnessName)) AS f \
         WHERE pipeline = $1 AND sink = $2 ORDER BY table_name COLLATE "C"
         """, [self.pipeline, self.sink])
@@ -126,7 +130,8 @@ package final class CheckpointTable {
             ? TableFreshness.Reading(
               rows: rows.number(row, 12) ?? 0,
               total: rows.number(row, 13)) : nil,
-          fillingColumns: try names(row, 15), hiddenColumns: try names(row, 16))
+          fillingColumns: try names(row, 15), hiddenColumns: try names(row, 16),
+          refreshedAt: rows.number(row, 17))
       }
     }
   }

@@ -98,8 +98,8 @@ struct PassTable {
       ])
   }
 
-  /// Forgets the passes over some columns of an object. Those over changed records stay: nothing
-  /// else says since when changes are to be read.
+  /// Forgets the passes over columns of an object that rows lack. Others stay: nothing else says
+  /// when changes and fields without events were last read.
   ///
   /// - Parameter key: of a pass to keep.
   func forgetParts(
@@ -108,8 +108,22 @@ struct PassTable {
     try connection.query(
       """
       DELETE FROM \(self.table) WHERE pipeline = $1 AND sink = $2 \
-      AND starts_with(entity, $3 || ' ') AND entity IS DISTINCT FROM $4 AND entity <> $5
-      """, [self.pipeline, self.sink, entity, key, ReadPass.changesKey(of: entity)])
+      AND starts_with(entity, $3) AND entity IS DISTINCT FROM $4
+      """, [self.pipeline, self.sink, "\(entity) \(ReadPass.fillingPrefix)", key])
+  }
+
+  /// Forgets the passes over fields without events that the pipeline no longer has.
+  ///
+  /// - Parameter keys: of the passes to keep.
+  func forgetRefreshes(
+    but keys: Set<String>, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    try connection.query(
+      """
+      DELETE FROM \(self.table) WHERE pipeline = $1 AND sink = $2 \
+      AND strpos(entity, $3) > 0 AND entity <> ALL ($4::text[])
+      """,
+      [self.pipeline, self.sink, " \(Refresh.partPrefix)", SQLArray.literal(keys.sorted())])
   }
 
   /// SQL: when the last pass of a key began.

@@ -265,7 +265,9 @@ extension CopyEncoder {
     case .event, nil: return .event
     case .snapshot:
       if Self.equals(type, "SNAPSHOT") { return .read }
-      return Self.equals(type, "SNAPSHOT_FIELDS") ? .readFields : .readDeletion
+      let isOfFields =
+        Self.equals(type, "SNAPSHOT_FIELDS") || Self.equals(type, "SNAPSHOT_REFRESH")
+      return isOfFields ? .readFields : .readDeletion
     case .change:
       if Self.equals(type, "UPDATE") { return .update }
       if Self.equals(type, "CREATE") { return .create }

@@ -30,8 +30,9 @@ extension PostgresSink {
     var known = self.reads.fields[entity] ?? KnownReads.Fields()
     (known.access, known.filling) = (access, filling?.map(\.field) ?? [])
     self.reads.fields[entity] = known
-    let changesKey = ReadPass.changesKey(of: entity)
-    func isPart(_ key: String) -> Bool { key.hasPrefix("\(entity) ") && key != changesKey }
+    func isPart(_ key: String) -> Bool {
+      key.hasPrefix("\(entity) \(ReadPass.fillingPrefix)")
+    }
     if known.filling.isEmpty, self.reads.passes.keys.contains(where: isPart) {
       try self.session.retrying {
         try self.reads.passTable.forgetParts(of: entity, but: nil, over: $0)
@@ -95,7 +96,14 @@ extension PostgresSink {
 
   /// Notes that columns have the values of every record, in the open transaction.
   func noteComplete(_ pass: ReadPass, begunAt: String) throws {
-    guard try self.states.areKept(over: self.connection) else { return }
+    let kept = try self.states.kept(over: self.connection)
+    guard kept.states else { return }
+    if kept.readTimes, pass.part == nil || pass.isRefresh {
+      try self.states.refreshed(
+        pass.isRefresh ? pass.fields ?? [] : nil, tables: self.tableNames(of: pass.entity),
+        begunAt: begunAt, over: self.connection)
+    }
+    if pass.isRefresh { return }
     let known = self.reads.fields[pass.entity] ?? KnownReads.Fields()
     try self.states.complete(
       pass.part == nil ? nil : known.filling,

@@ -47,6 +47,8 @@ extension PostgresSink: CopyStore {
       }
       let clock = try DatabaseClock(over: connection, now: { self.session.now })
       self.reads.clock = clock
+      try self.reads.passTable.forgetRefreshes(
+        but: self.configuration.refreshes, over: connection)
       self.reads.passes = try self.reads.passTable.read(clock, over: connection)
       guard try self.hasPollTable(over: connection) else { return false }
       let polls = self.configuration.polls
@@ -243,6 +245,7 @@ extension PostgresSink: CopyStore {
         // Another pass needs its events until it ends.
         if known.isEmpty { try rows.loader.kept?.create(over: self.connection) }
         if pass.part == nil { try SeenRecords(current).begin(over: self.connection) }
+        if pass.isRefresh { continue }
         try self.reads.passTable.forgetParts(
           of: rows.entity, but: pass.key, over: self.connection)
       }
@@ -278,18 +281,24 @@ extension PostgresSink: CopyStore {
             pass, begunAt: self.reads.passTable.begunAt(pass.key), tables: rows.tables.names,
             over: self.connection)
         }
-        if pass.state == .complete { try self.finish(pass, rows) }
+        if pass.state == .complete { try self.finish(pass, rows, in: commit) }
       }
     }
   }
 
-  private func finish(_ pass: ReadPass, _ rows: PendingRows) throws {
+  private func finish(_ pass: ReadPass, _ rows: PendingRows, in commit: OpenCommit) throws {
     let begunAt = self.reads.passTable.begunAt(pass.key)
-    if self.reads.unfinishedPasses(over: pass.entity).allSatisfy({ $0.key == pass.key }) {
+    // Another pass may begin in this transaction.
+    let known = self.reads.unfinishedPasses(over: pass.entity).filter {
+      commit.passes[$0.key] == nil
+    }
+    let others = commit.passes.values.filter { $0.entity == pass.entity && $0.state != .complete }
+    if known.isEmpty, others.isEmpty {
       try rows.loader.kept?.drop(over: self.connection)
     }
     try self.noteComplete(pass, begunAt: begunAt)
     guard pass.part == nil else {
+      if pass.isRefresh { return }
       try self.reads.passTable.forgetParts(of: pass.entity, but: nil, over: self.connection)
       return
     }

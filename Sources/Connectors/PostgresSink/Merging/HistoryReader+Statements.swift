@@ -43,6 +43,10 @@ extension HistoryReader {
 
   /// The change type of reads that have only some fields.
   static let fieldsType = "SNAPSHOT_FIELDS"
+  /// The change type of reads of fields that change without events.
+  static let refreshType = "SNAPSHOT_REFRESH"
+  /// SQL: the change types of reads that set some columns.
+  static let fieldsTypes = "('\(fieldsType)', '\(refreshType)')"
 
   /// The query with each record's newest read, which comes before its events. Names that it makes
   /// begin with `_etl_`, because fields may have any other. The rules of
@@ -64,7 +68,7 @@ extension HistoryReader {
       SELECT \(all), _loaded_at FROM \(history.qualifiedName) \
       WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
       UNION ALL \(Self.deadLetters(history, arrivedAt: ", r.noted_at"))) AS s) AS s), \
-      snapshots AS MATERIALIZED (SELECT *, _change_type = '\(Self.fieldsType)' AS _etl_is_fill \
+      snapshots AS MATERIALIZED (SELECT *, _change_type IN \(Self.fieldsTypes) AS _etl_is_fill \
       FROM (\(Self.datedReads(history, visibilityWait: visibilityWait))) AS s), \
       placed AS (SELECT *, _changed_fields IS NULL AS _etl_is_whole, \
       row_number() OVER (PARTITION BY _record_id COLLATE "C" \(Self.newestFirst)) AS _etl_place, \

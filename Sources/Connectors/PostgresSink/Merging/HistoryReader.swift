@@ -134,6 +134,7 @@ struct HistoryReader {
     case "SNAPSHOT" where isRead: return .read
     case "SNAPSHOT_DELETE" where isRead: return .readDeletion
     case HistoryReader.fieldsType where isRead: return .readFields
+    case HistoryReader.refreshType where isRead: return .readFields
     default: return .unknown
     }
   }

@@ -31,6 +31,8 @@ struct ColumnStates {
     var states: Bool
     /// The IDs of custom fields.
     var fieldIDs: Bool
+    /// When columns without events were last read.
+    var readTimes: Bool
     /// The database's date, in UTC.
     var today: String
   }
@@ -43,11 +45,12 @@ struct ColumnStates {
     let found = try connection.query(
       """
       SELECT coalesce(bool_or(attname = 'state'), false), coalesce(bool_or(attname = 'field_id'), false), \
-      to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM pg_catalog.pg_attribute \
+      coalesce(bool_or(attname = 'refreshed_at'), false), to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM pg_catalog.pg_attribute \
       WHERE attrelid = to_regclass($1) AND NOT attisdropped AND \(condition)
       """, [self.columns])
     return Kept(
-      states: found[0, 0] == "t", fieldIDs: found[0, 1] == "t", today: found[0, 2] ?? "")
+      states: found[0, 0] == "t", fieldIDs: found[0, 1] == "t", readTimes: found[0, 2] == "t",
+      today: found[0, 3] ?? "")
   }
 
   func exist(over connection: PostgresConnection) throws(PostgresError) -> Bool {
@@ -69,6 +72,10 @@ struct ColumnStates {
     var statements = existing.states ? [] : try self.stateAdditions(over: connection)
     if !existing.fieldIDs {
       statements.append("ALTER TABLE \(self.columns) ADD COLUMN IF NOT EXISTS field_id text")
+    }
+    if !existing.readTimes {
+      statements.append(
+        "ALTER TABLE \(self.columns) ADD COLUMN IF NOT EXISTS refreshed_at timestamptz")
     }
     return statements
   }
@@ -174,6 +181,22 @@ struct ColumnStates {
         SQLArray.literal(tables), SQLArray.literal(known.map(\.key)),
         SQLArray.literal(known.map(\.value.rawValue)),
       ])
+  }
+
+  /// Notes that the values of columns are as of a read of all records, in the open transaction.
+  ///
+  /// - Parameters:
+  ///   - fields: dotted names; nil for all that change without events.
+  ///   - begunAt: SQL, when the read began.
+  func refreshed(
+    _ fields: Set<String>?, tables: [String], begunAt: String, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    try connection.query(
+      """
+      UPDATE \(self.columns) SET refreshed_at = \(begunAt) WHERE table_name = ANY ($1::text[]) \
+      AND CASE WHEN $2::text[] IS NULL THEN state = 'without events' OR refreshed_at IS NOT NULL \
+      ELSE path = ANY ($2::text[]) END
+      """, [SQLArray.literal(tables), fields.map { SQLArray.literal($0.sorted()) }])
   }
 
   func filling(

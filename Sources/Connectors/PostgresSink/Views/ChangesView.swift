@@ -47,6 +47,8 @@ struct ChangesView {
   var visibilityWait = ReadMerge.visibilityWait
   /// Other changes may have been left out between two, so that no value before is known.
   var selectsChanges = false
+  /// Fields that change without events are read again and again.
+  var hasRefreshes = false
 
   static let columns: [Column] = [
     Column(name: "id", type: "text"), Column(name: "field", type: "text"),
@@ -59,7 +61,7 @@ struct ChangesView {
 
   init(_ history: TableDefinition) { self.history = history }
 
-  private var name: String { self.history.qualifiedName }
+  var name: String { self.history.qualifiedName }
   private var bookkeeping: Bookkeeping { Bookkeeping(schema: self.history.schema) }
 
   // No WITH and no OFFSET here, so that the newest changes come from the end of an index, which has
@@ -77,7 +79,7 @@ struct ChangesView {
     \(self.hasReads ? "LEFT JOIN LATERAL (\(self.lastRead)) AS r ON true " : "")\
     CROSS JOIN LATERAL (\(self.values)) AS v CROSS JOIN LATERAL (\(self.knowledge)) AS k\
     \(self.userJoin) WHERE h._kind IN ('change', 'gap') AND h._commit_timestamp IS NOT NULL
-    """
+    """ + (self.hasRefreshes && self.hasReads ? " UNION ALL \(self.refreshed)" : "")
   }
 
   private var hasReads: Bool { self.history.hasReadColumns }
@@ -87,7 +89,7 @@ struct ChangesView {
   /// SQL: the value of the field `f.field` in a row.
   ///
   /// - Parameter image: the row as `jsonb`.
-  private func value(in image: String) -> String {
+  func value(in image: String) -> String {
     guard !self.names.families.isEmpty else { return "\(image) ->> f.field" }
     let cases = self.names.families.sorted { $0.key < $1.key }.map { name, columns in
       let values = columns.map { "\(image) ->> \(SQLIdentifier.literal($0))" }
@@ -98,7 +100,7 @@ struct ChangesView {
   }
 
   /// SQL: whether a list of a row has the field `f.field`, by any name that its column had.
-  private func contains(_ list: String, _ row: String) -> String {
+  func contains(_ list: String, _ row: String) -> String {
     let list = "\(row).\(list)"
     guard !self.names.dependOnSchema else {
       let present = self.names.present("g.name", schema: "\(row)._schema_id")
@@ -126,7 +128,7 @@ struct ChangesView {
 
   /// SQL: a value as text, in which times are in UTC, whatever the session's time zone is, and choices
   /// are separated by semicolons.
-  private func text(_ value: String) -> String {
+  func text(_ value: String) -> String {
     func columns(_ type: PostgresType) -> [String] {
       self.history.dataColumns.filter { $0.type == type }.map(\.name)
     }
@@ -175,7 +177,7 @@ struct ChangesView {
     """
     SELECT q.last FROM (SELECT _etl_p AS last FROM \(self.name) AS _etl_p WHERE f.field IS NOT NULL \
     AND _etl_p._record_id = h._record_id AND _etl_p._topic = h._topic AND _etl_p._epoch = h._epoch \
-    AND _etl_p._kind = 'snapshot' AND _etl_p._change_type IN ('SNAPSHOT', '\(HistoryReader.fieldsType)') \
+    AND _etl_p._kind = 'snapshot' AND (_etl_p._change_type = 'SNAPSHOT' OR _etl_p._change_type IN \(HistoryReader.fieldsTypes)) \
     AND (_etl_p._changed_fields IS NULL OR \(self.contains("_changed_fields", "_etl_p"))) \
     AND _etl_p._system_modstamp < h._commit_timestamp - \(Self.tolerance) \
     AND _etl_p._read_at - h._loaded_at < \(self.wait) ORDER BY _etl_p._read_at DESC LIMIT 1) AS q

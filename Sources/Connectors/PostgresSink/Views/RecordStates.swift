@@ -15,6 +15,8 @@ struct RecordStates {
   var visibilityWait = ReadMerge.visibilityWait
   /// Other changes may have been left out between two, so that no state is certain.
   var selectsChanges = false
+  /// Fields that change without events are read again and again.
+  var hasRefreshes = false
   /// The bookkeeping has the parts of topics that were lost.
   var notesRanges = false
 
@@ -61,7 +63,7 @@ struct RecordStates {
       SELECT h._record_id AS id FROM \(self.history.qualifiedName) AS h \
       WHERE h._commit_timestamp > $1 AND h._kind IN ('change', 'gap') AND h._record_id IS NOT NULL \
       UNION SELECT c.id FROM \(table) AS c \
-      WHERE c._partial\(self.hasReads ? " OR c._system_modstamp > $1" : "") \
+      WHERE c._partial\(self.hasReads ? " OR c._system_modstamp > $1" : "")\(self.laterRefreshes) \
       UNION SELECT t.id FROM \(tombstones) AS t \
       WHERE t.entity = \(SQLIdentifier.literal(self.history.entity))) AS n \
       CROSS JOIN LATERAL (\(self.state(of: "n.id", at: "$1"))) AS s \
@@ -95,7 +97,28 @@ struct RecordStates {
   }
 
   private var isUnchanged: String {
-    "c._deleted_at IS NULL AND NOT c._partial AND \(self.stamp) <= $1"
+    let isRefreshed = "c.id IN (SELECT r._record_id \(self.refreshesAfterMoment))"
+    return "c._deleted_at IS NULL AND NOT c._partial AND \(self.stamp) <= $1"
+      + (self.hasRefreshes ? " AND NOT (\(isRefreshed))" : "")
+  }
+
+  /// SQL: the reads since `$1` that found other values without an event.
+  private var refreshesAfterMoment: String {
+    "FROM \(self.history.qualifiedName) AS r WHERE r._change_type = '\(HistoryReader.refreshType)' "
+      + "AND r._kind = 'snapshot' AND r._read_at > $1 AND r._record_id IS NOT NULL"
+  }
+
+  private var laterRefreshes: String {
+    self.hasRefreshes ? " UNION SELECT r._record_id \(self.refreshesAfterMoment)" : ""
+  }
+
+  /// SQL: since when a read is known to be true. A value that changes without an event says nothing
+  /// about the time before the read.
+  private func validFrom(_ read: String) -> String {
+    self.hasRefreshes
+      ? "CASE WHEN \(read)._change_type = '\(HistoryReader.refreshType)' THEN \(read)._read_at "
+        + "ELSE \(read)._system_modstamp END"
+      : "\(read)._system_modstamp"
   }
 
   private func values(_ alias: String) -> String {
@@ -114,7 +137,7 @@ struct RecordStates {
     let stamps =
       self.hasReads
       ? """
-       UNION SELECT h._record_id, h._system_modstamp FROM \(history) AS h \
+       UNION SELECT h._record_id, \(self.validFrom("h")) FROM \(history) AS h \
       WHERE h._kind = 'snapshot' AND h._system_modstamp IS NOT NULL
       """ : ""
     let states = self.columns.map { "s.\($0.quotedName)" }.joined(separator: ", ")
@@ -196,15 +219,15 @@ struct RecordStates {
     return """
       SELECT e.* FROM (\(events) UNION ALL SELECT \(data("q")), q._changed_fields, NULL, \(schema("q"))\
       CASE q._change_type WHEN 'SNAPSHOT' THEN true WHEN 'SNAPSHOT_DELETE' THEN false END, \
-      q._change_type = 'SNAPSHOT' AND q._changed_fields IS NULL, false, q._system_modstamp, \
+      q._change_type = 'SNAPSHOT' AND q._changed_fields IS NULL, false, \(self.validFrom("q")), \
       coalesce(l._commit_timestamp, '-infinity'), coalesce(l._epoch, -1), coalesce(l._ordinal, -1), \
-      CASE WHEN q._change_type <> '\(HistoryReader.fieldsType)' THEN q._read_at END, q._read_at \
+      CASE WHEN q._change_type NOT IN \(HistoryReader.fieldsTypes) THEN q._read_at END, q._read_at \
       FROM \(history) AS q LEFT JOIN LATERAL (\
       SELECT p._commit_timestamp, p._epoch, p._ordinal FROM \(history) AS p WHERE \(isEvent) \
       AND (p._commit_timestamp < q._system_modstamp - \(Self.tolerance) \
       OR q._read_at - p._loaded_at >= \(self.wait)) \
       ORDER BY p._commit_timestamp DESC, p._epoch DESC, p._ordinal DESC LIMIT 1) AS l ON true \
-      WHERE q._record_id = \(id) AND q._kind = 'snapshot' AND q._system_modstamp <= \(moment)) AS e \
+      WHERE q._record_id = \(id) AND q._kind = 'snapshot' AND \(self.validFrom("q")) <= \(moment)) AS e \
       \(order), _etl_read_at DESC NULLS LAST
       """
   }

@@ -23,6 +23,7 @@ extension ReportingViews {
     view.names = try self.names(of: history, renames, over: connection)
     view.visibilityWait = self.visibilityWait
     view.selectsChanges = self.selectsChanges
+    view.hasRefreshes = self.refreshed.contains(history.entity)
     view.users = users
     if users == nil { view.users = try self.users(over: connection) }
     let state = try ViewState(name, self.bookkeeping, over: connection)

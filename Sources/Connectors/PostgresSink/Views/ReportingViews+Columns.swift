@@ -21,13 +21,15 @@ extension ReportingViews {
     Column(name: "table_name", type: "text"), Column(name: "entity", type: "text"),
     Column(name: "column", type: "text"), Column(name: "field", type: "text"),
     Column(name: "state", type: "text"), Column(name: "since", type: "timestamp with time zone"),
+    Column(name: "refreshed_at", type: "timestamp with time zone"),
   ]
 
   private var columnStates: String {
     let schema = SQLIdentifier.quoted(self.bookkeeping.schema)
     return """
       SELECT t.table_name, t.entity, c.column_name AS "column", c.path AS field, \
-      CASE c.state WHEN 'gone' THEN 'gone since' ELSE c.state END AS state, c.since \
+      CASE c.state WHEN 'gone' THEN 'gone since' ELSE c.state END AS state, c.since, \
+      (to_jsonb(c) ->> 'refreshed_at')::timestamptz AS refreshed_at \
       FROM \(schema)._etl_table AS t JOIN \(schema)._etl_column AS c ON c.table_name = t.table_name
       """
   }

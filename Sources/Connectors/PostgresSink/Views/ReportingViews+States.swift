@@ -108,6 +108,7 @@ extension ReportingViews {
     guard var states = RecordStates(current: current, history: history) else { return nil }
     states.visibilityWait = self.visibilityWait
     states.selectsChanges = self.selectsChanges
+    states.hasRefreshes = self.refreshed.contains(current.entity)
     states.notesRanges = try makesReads ? true : self.exists("_etl_missing_range", over: connection)
     states.names = try self.names(of: history, renames, over: connection)
     return states

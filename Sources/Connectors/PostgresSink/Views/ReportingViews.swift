@@ -1,3 +1,4 @@
+internal import Pipeline
 package import PostgresClient
 
 /// Views for reports: `<table>_live` has the rows of a current table that are not deleted, and
@@ -10,24 +11,29 @@ package struct ReportingViews {
   let visibilityWait: Int64
   /// See `PostgresSinkConfiguration`.
   let selectsChanges: Bool
+  /// The objects with fields that are read again and again.
+  let refreshed: Set<String>
 
   /// - Parameter columns: the style of column names.
   package init(
     schema: String, columns: SQLIdentifier.Style = .lower,
-    visibilityWait: Int64 = ReadMerge.visibilityWait, selectsChanges: Bool = false
+    visibilityWait: Int64 = ReadMerge.visibilityWait, selectsChanges: Bool = false,
+    refreshed: Set<String> = []
   ) {
     self.schema = schema
     self.bookkeeping = Bookkeeping(schema: schema)
     self.style = columns
     self.visibilityWait = visibilityWait
     self.selectsChanges = selectsChanges
+    self.refreshed = refreshed
   }
 
   package init(_ configuration: PostgresSinkConfiguration) {
     self.init(
       schema: configuration.schema, columns: configuration.columns,
       visibilityWait: configuration.reads?.visibilityWait ?? ReadMerge.visibilityWait,
-      selectsChanges: configuration.selectsChanges)
+      selectsChanges: configuration.selectsChanges,
+      refreshed: Set(configuration.refreshes.map { ReadPass.entity(ofKey: $0) }))
   }
 
   package enum Outcome: Sendable, Equatable {
@@ -236,6 +242,7 @@ package struct ReportingViews {
     Column(name: "dead_letters", type: "bigint"),
     Column(name: "polled_every", type: "interval"),
     Column(name: "polled_at", type: "timestamp with time zone"),
+    Column(name: "refreshed_at", type: "timestamp with time zone"),
   ]
 
   /// A table whose rows `_freshness` counts.
@@ -329,7 +336,9 @@ package struct ReportingViews {
       AND o.entity = v.entity
       """ : "CROSS JOIN (SELECT NULL::interval AS every, NULL::timestamptz AS polled_at) AS o"
     return """
-      SELECT v.*, \(Self.state) AS state, d.dead_letters, o.every AS polled_every, o.polled_at \
+      SELECT v.*, \(Self.state) AS state, d.dead_letters, o.every AS polled_every, o.polled_at, \
+      (SELECT min((to_jsonb(c) ->> 'refreshed_at')::timestamptz) FROM \(schema)._etl_column AS c \
+      WHERE c.table_name = v.table_name AND to_jsonb(c) ->> 'state' IS DISTINCT FROM 'gone') AS refreshed_at \
       FROM (\(facts)) AS v CROSS JOIN LATERAL (\(self.deadLetters)) AS d \(polls)
       """
   }

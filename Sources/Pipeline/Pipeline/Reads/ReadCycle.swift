@@ -35,7 +35,8 @@ struct ReadCycle {
   /// - Parameters:
   ///   - topics: the names of the run's topics.
   ///   - stores: the numbers of the stores whose wrong records are read again.
-  ///   - repeatsPolls: objects without change events are read whenever that is due, not only once.
+  ///   - repeatsPolls: objects and fields without change events are read whenever that is due, not
+  ///     only once.
   init(
     _ objects: [ReadObject], topics: [String], repairing stores: [Int], follows: Bool,
     repeatsPolls: Bool = false, at now: Instant
@@ -47,7 +48,8 @@ struct ReadCycle {
       guard let topic = topics.firstIndex(of: object.topic) else {
         preconditionFailure("\(object.entity): no topic \(object.topic)")
       }
-      return ReadRun(object, topic: topic)
+      return ReadRun(
+        object, topic: topic, isRepeated: repeatsPolls && object.refresh != nil)
     }
     self.repairs = objects.indices.filter { objects[$0].isRepaired }.flatMap { read in
       stores.map { Repair(read: read, store: $0, phase: .idle(from: now)) }
@@ -66,6 +68,11 @@ struct ReadCycle {
 
   /// When a pass has work to do without a signal.
   var deadline: Instant? { self.runs.lazy.compactMap(\.deadline).min() }
+
+  /// Whether a pass begins only once its topic is caught up.
+  var awaitsEvents: Bool {
+    self.runs.contains { $0.object.refresh != nil && $0.phase == .unbegun }
+  }
 
   /// Whether every pass that this run has to make is durable or has failed. One that has not begun
   /// cannot begin once its topic has ended, because the start of the stream stays unknown.

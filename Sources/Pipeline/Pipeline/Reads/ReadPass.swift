@@ -38,6 +38,8 @@ package struct ReadPass: Sendable, Equatable {
   /// The beginning of the read since which records have to have changed. Not stored, because every
   /// run knows it.
   package var since: ContinuousClock.Instant?
+  /// Dotted names of the fields that a refresh reads. Not stored, because every run knows them.
+  package var fields: Set<String>?
 
   package init(entity: String, part: String? = nil, number: Int, state: State = .begun) {
     self.entity = entity
@@ -55,6 +57,16 @@ package struct ReadPass: Sendable, Equatable {
     part.map { "\(entity) \($0)" } ?? entity
   }
 
+  /// The beginning of the parts of passes over columns that rows lack.
+  package static let fillingPrefix = "fields:"
+
+  static func hash(_ fields: Set<String>) -> String {
+    let hash = fields.sorted().joined(separator: ",").utf8.reduce(0xcbf2_9ce4_8422_2325) {
+      (hash: UInt64, byte) in (hash ^ UInt64(byte)) &* 0x100_0000_01b3
+    }
+    return String(hash, radix: 16)
+  }
+
   /// The part of a pass over all columns of the records that have changed.
   package static let changes = "changes"
 
@@ -70,6 +82,12 @@ package struct ReadPass: Sendable, Equatable {
 
   /// Whether the pass reads only the records that have changed, and deleted ones with them.
   package var isOfChanges: Bool { self.part == Self.changes }
+
+  /// Whether the pass reads fields that change without events.
+  package var isRefresh: Bool { self.part?.hasPrefix(Refresh.partPrefix) == true }
+
+  /// Whether the pass reads columns that rows lack.
+  package var isFilling: Bool { self.part?.hasPrefix(Self.fillingPrefix) == true }
 
   /// Forgets a lost job, of which nothing can be used: all records will be requested again.
   package mutating func forgetJob() {

@@ -16,7 +16,7 @@ struct ReadRun {
     /// Everything has been read and becomes durable with this commit.
     case ending(commit: Int)
     case ended
-    /// Everything was read; an object without change events is read again then.
+    /// Everything was read; an object without change events, or fields, are read again then.
     case idle(until: Instant)
   }
 
@@ -55,6 +55,8 @@ struct ReadRun {
     let isAnew: Bool
     /// The pass over changed records.
     var changes: ReadPass?
+    /// The pass over all columns, for an object whose pass reads only some.
+    var whole: ReadPass?
     var lastReads = PollSchedule.LastReads()
 
     /// The pass that began last.
@@ -65,7 +67,7 @@ struct ReadRun {
   }
 
   private(set) var object: ReadObject
-  /// Whether an object without change events is read again in this run.
+  /// Whether an object or fields without change events are read again in this run.
   private let isRepeated: Bool
   /// The index of the object's topic; nil if no topic of the run delivers its changes.
   let topic: Int?
@@ -100,13 +102,14 @@ struct ReadRun {
     }
   }
 
-  /// - Parameter hasPosition: see `TopicRun`.
+  /// - Parameter mayBegin: whether the topic has a position, and for fields that change without
+  ///   events also whether it is caught up: an event that arrives later than a read keeps its values.
   /// - Returns: what is to be done now; nil while the pass waits.
-  mutating func advance(_ moment: Moment, hasPosition: @autoclosure () -> Bool) -> Step? {
+  mutating func advance(_ moment: Moment, mayBegin: @autoclosure () -> Bool) -> Step? {
     switch self.phase {
     case .unknown: return moment.isCommitting ? nil : .plan
     case .unbegun:
-      guard hasPosition() else { return nil }
+      guard mayBegin() else { return nil }
       self.phase = .beginning(commit: moment.openCommit)
       self.begunAt = moment.now
       return .store
@@ -134,6 +137,9 @@ struct ReadRun {
   ) -> Step? {
     if let poll = self.object.poll {
       return self.plan(poll, candidates, limit: limit, moment)
+    }
+    if let refresh = self.object.refresh {
+      return self.plan(refresh, candidates, limit: limit, moment)
     }
     let chosen = candidates.filter { $0.isAnew || $0.pass?.state != .complete }
     self.recipients = chosen.map(\.store)
@@ -191,6 +197,32 @@ struct ReadRun {
     return nil
   }
 
+  /// The pass over fields that change without events, into the stores whose values are old enough.
+  private mutating func plan(
+    _ refresh: Refresh, _ candidates: [Candidate], limit: Duration, _ moment: Moment
+  ) -> Step? {
+    let times = candidates.map {
+      refresh.dueAt(after: $0.pass, whole: $0.whole, now: moment.now)
+    }
+    let due = zip(candidates, times).filter { $0.1 <= moment.now }.map(\.0)
+    self.recipients = due.map(\.store)
+    guard !due.isEmpty else {
+      let next = self.isRepeated ? times.min() : nil
+      self.phase = next.map { .idle(until: $0) } ?? .ended
+      return nil
+    }
+    self.phase = .unbegun
+    // Events may have come since a pass began that has requested nothing.
+    if let behind = Self.behind(due.map(\.pass), limit: limit, moment), behind.state == .reading {
+      self.begunAt = behind.begunAt
+      return self.resume(behind, moment)
+    }
+    self.pass = ReadPass(
+      entity: self.object.entity, part: self.object.part,
+      number: (candidates.map(\.lastNumber).max() ?? 0) + 1)
+    return nil
+  }
+
   /// The place from which all stores can continue: that of the one furthest behind. Nil if they know
   /// different passes, or none that is young enough.
   private static func behind(
@@ -238,7 +270,7 @@ struct ReadRun {
     if self.object.condition != nil { return self.recipients }
     return self.recipients.filter { store in
       guard var known = known(store), known.number == pass.number else { return true }
-      known.since = pass.since
+      (known.since, known.fields) = (pass.since, pass.fields)
       return pass.state != .reading || !known.isAtLeast(pass) || known == pass
     }
   }
@@ -250,9 +282,11 @@ struct ReadRun {
   mutating func end(_ failure: SourceFailure?, at now: Instant) {
     self.failure = failure
     self.phase = .ended
-    guard let poll = self.object.poll, self.isRepeated else { return }
+    guard let every = self.object.poll?.every ?? self.object.refresh?.every, self.isRepeated else {
+      return
+    }
     let start = failure == nil ? self.begunAt ?? now : now
-    self.phase = .idle(until: start + poll.every)
+    self.phase = .idle(until: start + every)
     if failure == nil { self.object.anew = [] }
   }
 

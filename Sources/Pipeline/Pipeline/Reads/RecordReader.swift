@@ -27,6 +27,9 @@ package struct ReadObject: Sendable {
   /// Set for an object whose changes no topic of the run delivers. `topic` is then the name that its
   /// change events would have, and `initial` names every store that gets the records.
   package var poll: PollSchedule?
+  /// Set for fields that are read again and again because they change without events. `initial` then
+  /// names every store that gets them.
+  package var refresh: Refresh?
 
   package init(
     entity: String, topic: String, layout: RecordLayout, initial: Set<String> = [],
@@ -43,14 +46,9 @@ package struct ReadObject: Sendable {
     self.reads = reads
   }
 
-  /// Identifies the fields of `filling`; nil for all.
+  /// Identifies the fields of `filling` or `refresh`; nil for all.
   var part: String? {
-    self.filling.map { fields in
-      let hash = fields.sorted().joined(separator: ",").utf8.reduce(0xcbf2_9ce4_8422_2325) {
-        (hash: UInt64, byte) in (hash ^ UInt64(byte)) &* 0x100_0000_01b3
-      }
-      return "fields:" + String(hash, radix: 16)
-    }
+    self.refresh?.part ?? self.filling.map { ReadPass.fillingPrefix + ReadPass.hash($0) }
   }
 
   /// The key of the object's pass.

@@ -18,8 +18,13 @@ extension PipelineRunner {
     guard !self.isStopping else { return }
     for index in self.reads.runs.indices {
       let topic = self.reads.runs[index].topic
+      let awaitsEvents = self.reads.runs[index].object.refresh != nil
       let step = self.reads.runs[index].advance(
-        self.moment(now), hasPosition: topic.map { self.topics[$0].hasPosition } ?? true)
+        self.moment(now),
+        mayBegin: topic.map { topic in
+          self.topics[topic].hasPosition
+            && (!awaitsEvents || self.topics[topic].caughtUp.rule != nil)
+        } ?? true)
       if let step { try self.perform(step, index, now: now) }
     }
   }
@@ -62,9 +67,10 @@ extension PipelineRunner {
           store: number, pass: store.pass(over: object.passKey),
           lastNumber: store.passNumber(over: object.passKey),
           isAnew: object.anew.contains(store.name)))
+      let last = candidates.count - 1
+      if object.refresh != nil { candidates[last].whole = store.pass(over: object.entity) }
       guard object.poll != nil else { continue }
       let key = ReadPass.changesKey(of: object.entity)
-      let last = candidates.count - 1
       candidates[last].changes = store.pass(over: key)
       candidates[last].lastNumber = max(
         candidates[last].lastNumber, store.passNumber(over: key))
@@ -216,7 +222,7 @@ extension PipelineRunner {
   private func end(read index: Int, failure: SourceFailure?, now: Instant) {
     self.reads.runs[index].end(failure, at: now)
     let pass = self.reads.runs[index].pass
-    if failure == nil { self.onNote?(.readAll(entity: pass.entity, rows: pass.rowCount)) }
+    if failure == nil { self.onNote?(.readAll(pass)) }
     // Reads without a stream say nothing about it.
     guard self.reads.runs[index].topic != nil, self.hasReadAll else { return }
     // What the stream delivered while records were read does not show whether it is caught up now.

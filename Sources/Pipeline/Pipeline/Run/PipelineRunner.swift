@@ -329,7 +329,7 @@ package final class PipelineRunner<S: Source> {
     if case .duration(let length) = self.configuration.until {
       deadline = min(deadline, self.began + length)
     }
-    if case .caughtUp = self.configuration.until {
+    if self.configuration.until == .caughtUp || self.reads.awaitsEvents {
       // By index, because a copy of each topic would cost more than the rest of a step.
       for topic in self.topics.indices
       where self.topics[topic].caughtUp.rule == nil && !self.topics[topic].hasEnded {

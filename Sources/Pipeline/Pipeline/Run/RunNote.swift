@@ -23,7 +23,7 @@ package enum RunNote: Sendable {
   /// The records of an object are read, with a new or a continued job.
   case reading(ReadPass)
   /// Every record of an object has been read.
-  case readAll(entity: String, rows: Int)
+  case readAll(ReadPass)
   /// Wrong records of an object could not be read again.
   case notRepaired(entity: String, reason: String)
   /// A record that was read cannot become a row.

@@ -56,6 +56,15 @@ enum ConfigurationSummary {
           "\(lookups.objects.joined(separator: ", ")), every \(Phrase.duration(lookups.every))"
         ))
     }
+    if let refresh = configuration.source.refresh {
+      let objects = configuration.source.refreshes.map(\.entity).joined(separator: ", ")
+      lines.append(
+        (
+          "refresh",
+          (refresh.fields == .blind ? "formulas and roll-ups" : "listed fields")
+            + " of \(objects), every \(Phrase.duration(refresh.every))"
+        ))
+    }
     if let reserve = configuration.allowance.reserve {
       lines.append(("allowance", "\(reserve.text) of a day's delivered events are left for others"))
     }

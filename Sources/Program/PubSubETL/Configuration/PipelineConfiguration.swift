@@ -166,6 +166,12 @@ extension PipelineConfiguration {
         reader, "lookups",
         "records can be read into files and postgres sinks only, and this pipeline has none")
     }
+    if self.source.refresh != nil, !self.sinks.contains(where: \.repairsRecords) {
+      self.report(
+        reader, "refresh",
+        "fields can be refreshed in current tables of postgres sinks only, and this pipeline has "
+          + "none")
+    }
     if self.source.onInvalidReplay == .snapshot, !self.sinks.contains(where: \.keepsPosition) {
       self.report(
         reader, "on_invalid_replay",

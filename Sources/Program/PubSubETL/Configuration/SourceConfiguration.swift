@@ -42,6 +42,8 @@ struct SourceConfiguration: KeyedObject, Sendable {
   var recordIDs = RecordIDs.rows
   var snapshot = SnapshotConfiguration()
   var lookups = LookupsConfiguration()
+  /// Nil: values that change without events stay as of the record's last event or read.
+  var refresh: RefreshConfiguration?
   /// The subscription whose position the service keeps, too; then there is one topic, without a start.
   var managed: ManagedSubscription.Record?
 
@@ -82,6 +84,10 @@ struct SourceConfiguration: KeyedObject, Sendable {
         "lookups", \.lookups, .object,
         "Objects without change events, such as UserRole or RecordType, whose records are read "
           + "regularly."),
+      .key(
+        "refresh", \.refresh, .object,
+        "Fields that change without events, such as formulas and roll-ups, whose values are read "
+          + "regularly."),
       .required("org", \.org, .org, "The org, or the path of a file with it."),
     ]
   }
@@ -92,6 +98,7 @@ struct SourceConfiguration: KeyedObject, Sendable {
     }
     if let object = reader.object("snapshot") { self.snapshot.check(object, in: self) }
     if let object = reader.object("lookups") { self.lookups.check(object, in: self) }
+    if let object = reader.object("refresh") { self.refresh?.check(object, in: self) }
     guard self.managed != nil else { return }
     if self.topics.count > 1 {
       reader.report(

@@ -71,6 +71,7 @@ enum EndReason: String, CaseIterable, Sendable {
   case otherStream = "other_stream"
   case output
   case quota
+  case refresh
   case refused
   case refusedCondition = "refused_condition"
   case rejectedRow = "rejected_row"
@@ -98,8 +99,8 @@ enum EndReason: String, CaseIterable, Sendable {
   /// The exit codes, the usual one first.
   var codes: [ExitCode] {
     switch self {
-    case .database, .lookup, .managedTopic, .newSink, .notSalesforce, .otherCheckpoint, .stages,
-      .untrustedPeer, .unverifiable:
+    case .database, .lookup, .managedTopic, .newSink, .notSalesforce, .otherCheckpoint, .refresh,
+      .stages, .untrustedPeer, .unverifiable:
       [.configuration]
     case .checkpointTooLarge, .contract, .damagedCheckpoint, .deadLetterLimit, .hasCheckpoint,
       .inconsistentOutput, .lostOutput, .lostState, .lostTable, .noCheckpoint, .noManifest,
@@ -236,6 +237,7 @@ enum EndReason: String, CaseIterable, Sendable {
         + "exported one"
     case .output: "standard output or a file of the command could not be written"
     case .quota: "an allowance of the org is used up"
+    case .refresh: "a field of `source.refresh` is not in the events of its object"
     case .refused:
       "the org or the service refused the request: a permission is missing, or the topic, "
         + "object or event is not valid"

@@ -105,6 +105,23 @@ import Testing
         """)
   }
 
+  @Test("Fields that nothing keeps current come with the line that refreshes them")
+  func proposal() throws {
+    var report = Self.report(.records) {
+      $0.blind.calculated = ["Days__c", "Not_In_Events__c"]
+      $0.columns = ["Name", "Days__c", "Rating"]
+    }
+    let line = #""refresh": {"fields":["Account.Days__c"],"every":"1d"}"#
+    #expect(report.text.contains("runs read them once a day: \(line)\n"), "\(report.text)")
+    report.refresh = RefreshConfiguration()
+    #expect(report.json["proposed_refresh"] == .some(nil) && !report.text.contains("refresh"))
+    report.refresh?.fields = .listed(["Account": ["Rating"]])
+    #expect(
+      report.proposedRefresh?["fields"]?.array?.compactMap(\.string) == [
+        "Account.Days__c", "Account.Rating",
+      ])
+  }
+
   @Test("Parts that could not be compared are not reported as equal", arguments: [0, 1])
   func notCompared(equal: Int) {
     let report = Self.report(.full) {

@@ -115,8 +115,10 @@ final class RunLog {
           "entity": "\(pass.entity)", "pass": .number(pass.number), "job": "\(pass.job ?? "")",
           "records_before": .number(pass.rowCount),
         ])
-    case .readAll(let entity, let rows):
-      self.logger.notice("snapshot of \(entity) complete: \(Phrase.count(rows, "record"))")
+    case .readAll(let pass):
+      let what = pass.isRefresh ? "refresh of fields" : "snapshot"
+      self.logger.notice(
+        "\(what) of \(pass.entity) complete: \(Phrase.count(pass.rowCount, "record"))")
     case .notRepaired(let entity, let reason):
       self.logger.warning("could not re-read the incorrect records of \(entity): \(reason)")
     case .unreadable(let entity, let recordID, let reason):

@@ -43,6 +43,7 @@ struct SnapshotRun {
       sinks.checkpointed.contains { $0.sink is any RecordReceiver } ? files : nil
     try await columns.ask(&wanted, sinks, readFiles, purpose, logger)
     wanted.removeAll(where: \.isEmpty)
+    let refreshes = try Self.refreshes(session, sinks, purpose, follows: follows)
     if source.snapshot.mode == nil, !purpose.isSnapshot, !sinks.copies.allSatisfy(\.beganWithReads)
     {
       logger.notice(
@@ -51,17 +52,20 @@ struct SnapshotRun {
         '\(configuration.command("snapshot"))' reads them
         """)
     }
-    guard !wanted.isEmpty || !polled.objects.isEmpty else { return nil }
-    let topics = wanted.map { (entity: $0.entity, topic: $0.topic) }
+    guard !wanted.isEmpty || !polled.objects.isEmpty || !refreshes.isEmpty else { return nil }
+    var topics = wanted.map { (entity: $0.entity, topic: $0.topic) }
+    for refresh in refreshes where !topics.contains(where: { $0.entity == refresh.entity }) {
+      topics.append((refresh.entity, refresh.topic))
+    }
     var layouts = try await session.layouts(of: topics, onRetry: onRetry)
     try await session.renew(
       &layouts, described: columns.described, objects: topics, onRetry: onRetry)
     try await session.inquiry?.prepare(Array(layouts.values))
-    for object in wanted where layouts[object.entity] == nil {
+    for (entity, _) in topics where layouts[entity] == nil {
       logger.warning(
         """
-        records of \(object.entity) are not read: the service does not give the schema of \
-        \(TopicName.changes(of: object.entity)); select the object under Change Data Capture, or \
+        records of \(entity) are not read: the service does not give the schema of \
+        \(TopicName.changes(of: entity)); select the object under Change Data Capture, or \
         leave it out of source.snapshot.objects
         """)
     }
@@ -76,7 +80,10 @@ struct SnapshotRun {
           $0, condition: purpose.condition, scope: source.snapshot.conditions[object.entity])
       } ?? []
     }
-    let objects = streamed + polled.objects
+    let refreshed = try refreshes.compactMap { refresh in
+      try layouts[refresh.entity].map { try refresh.reads($0, session.stages) }
+    }
+    let objects = streamed + polled.objects + refreshed
     guard !objects.isEmpty else { return nil }
     try await columns.askFirst(layouts, sinks, readFiles, logger)
     for object in streamed where !object.initial.isEmpty || !object.anew.isEmpty {
@@ -177,9 +184,10 @@ extension SnapshotRun {
     let configuration = session.configuration
     let mode = configuration.source.snapshot.mode
     let lookups = try await Self.checkLookups(session)
-    guard mode != .never,
+    guard mode != .never || configuration.source.refresh != nil,
       configuration.sinks.contains(where: { mode == nil ? $0.keepsPosition : $0.takesReads })
     else { return lookups }
+    let refreshes = configuration.source.refreshes
     let client = session.connection.makeRESTClient()
     let objects = configuration.source.snapshotObjects
     let layouts = try await session.layouts(
@@ -200,7 +208,11 @@ extension SnapshotRun {
             "records: \(entity), \(Phrase.count(count, "record")) meet source.snapshot.where")
         }
         if let layout = layouts[entity] {
-          lines += BlindFields(layout, object).lines(of: entity).map { "note: \($0)" }
+          let blind = BlindFields(layout, object)
+          lines += blind.lines(of: entity).map { "note: \($0)" }
+          if let refresh = refreshes.first(where: { $0.entity == entity })?.refresh {
+            lines.append(try refresh.line(layout, blind))
+          }
         }
       } catch let error as RESTError {
         throw RunFailure(

@@ -19,6 +19,8 @@ struct VerifyReport {
     /// `source.snapshot.where` of the object.
     var scope: String?
     var blind = BlindFields()
+    /// Names of columns of the events' schema.
+    var columns: Set<String> = []
     /// Fields of the schema that are not read; those that are hidden are among `blind`, too.
     var unread: [SnapshotPlan.Unread] = []
 
@@ -44,6 +46,8 @@ struct VerifyReport {
   /// Why sinks are not compared, in words.
   var obstacles: [String] = []
   var apiCalls = 0
+  /// `source.refresh` of the pipeline.
+  var refresh: RefreshConfiguration?
 
   init(pipeline: String, depth: ObjectVerification.Depth) {
     self.pipeline = pipeline
@@ -71,6 +75,14 @@ extension VerifyReport {
       lines += self.lines(entry).map { ("", $0) }
     }
     lines += self.obstacles.map { ("not compared", $0) }
+    if let proposal = self.proposedRefresh {
+      lines.append(
+        (
+          "to refresh",
+          "nothing keeps these fields current; with this line in 'source', runs read them once a day: "
+            + "\"refresh\": \(proposal.text())"
+        ))
+    }
     lines.append(("compared", self.compared))
     lines.append(("API calls", ProgressLine.grouped(Int64(self.apiCalls))))
     return PipelineStatus.text(lines)
@@ -187,6 +199,7 @@ extension VerifyReport {
       "verdict": .string(self.verdict.rawValue),
       "compares": .string(self.depthName), "api_calls": .integer(self.apiCalls),
       "sinks_not_compared": Self.texts(self.obstacles),
+      "proposed_refresh": self.proposedRefresh ?? nil,
       "tables": .array(self.entries.map { Self.json($0) }),
     ]
   }

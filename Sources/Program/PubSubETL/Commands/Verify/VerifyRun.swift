@@ -78,6 +78,7 @@ struct VerifyRun: Sendable {
         entry.horizon = min(settled.time, through) - self.marginMilliseconds
         entry.hasSettledTime = settled.isOfOrg
         entry.blind = BlindFields(layout, description)
+        entry.columns = Set(layout.columns.lazy.filter { !$0.isMetadata }.map(\.name))
         entry.unread = SnapshotPlan(layout, description).unread
         entry.scope = object.scope
         parts.append(ComparedPart(object: object, sink: sink, entry: entry))
@@ -100,6 +101,7 @@ struct VerifyRun: Sendable {
         "there is nothing to compare: \(obstacles.joined(separator: "; "))")
     }
     report.obstacles = obstacles
+    report.refresh = self.configuration.source.refresh
     let polled = self.configuration.source.lookups.objects
     if !polled.isEmpty {
       report.obstacles.append(

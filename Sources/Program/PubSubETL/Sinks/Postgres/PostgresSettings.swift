@@ -15,7 +15,10 @@ struct PostgresSettings: ConfiguredSink, Equatable {
     var sink = self.sink
     let snapshot = pipeline.source.snapshot
     sink.polls = pipeline.source.polls
-    if snapshot.mode != .never || pipeline.repair.mode == .auto || !sink.polls.isEmpty {
+    sink.refreshes = pipeline.source.refreshKeys
+    if snapshot.mode != .never || pipeline.repair.mode == .auto || !sink.polls.isEmpty
+      || !sink.refreshes.isEmpty
+    {
       sink.reads = PostgresSinkConfiguration.Reads(visibilityWait: snapshot.visibilityWait)
     }
     sink.selectsChanges = !(pipeline.stages + self.stages).valueConditionNames.isEmpty

@@ -174,6 +174,9 @@ struct PostgresStatus {
     if !table.hiddenColumns.isEmpty {
       parts.append("hidden from the run-as user: \(BlindFields.list(table.hiddenColumns))")
     }
+    if let refreshed = table.refreshedAt {
+      parts.append("fields without events as of \(time(refreshed))")
+    }
     if table.holes > 0 { parts.append("holes in its stream: \(table.holes)") }
     return parts.joined(separator: ", ")
   }
@@ -251,6 +254,7 @@ struct PostgresStatus {
             "unseen": table.unseen.map { .integer($0) } ?? nil,
             "columns_filling": .array(table.fillingColumns.map { .string($0) }),
             "columns_hidden": .array(table.hiddenColumns.map { .string($0) }),
+            "refreshed_at": PipelineStatus.time(table.refreshedAt),
             "snapshot": table.reading.map { reading -> JSONValue in
               [
                 "rows": .integer(reading.rows),

@@ -1,0 +1,74 @@
+import Clocks
+import Pipeline
+import RESTSource
+
+/// An object with fields that change without events, and the sinks that get their values.
+struct WantedRefresh {
+  let entity: String
+  let topic: String
+  let refresh: Refresh
+  let sinks: Set<String>
+
+  /// The read of the fields.
+  func reads(_ layout: RecordLayout, _ stages: RunStages) throws -> ReadObject {
+    try self.refresh.check(layout)
+    var object = ReadObject(
+      entity: self.entity, topic: self.topic, layout: layout, initial: self.sinks)
+    var refresh = self.refresh
+    refresh.readsRecords =
+      stages.pipeline.readsAcrossColumns
+      || self.sinks.contains { stages.sinks[$0]?.readsAcrossColumns ?? false }
+    object.refresh = refresh
+    return object
+  }
+}
+
+extension Refresh {
+  /// - Throws: `RunFailure` for a field that the events of the object do not have.
+  func check(_ layout: RecordLayout) throws {
+    let known = Set(layout.columns.lazy.filter { !$0.isMetadata }.map(\.name))
+    let unknown = (self.fields ?? []).subtracting(known).sorted()
+    guard let field = unknown.first else { return }
+    throw RunFailure(
+      .refresh,
+      "/source/refresh/fields: \(layout.entity).\(field) cannot be refreshed, because the events of "
+        + "\(layout.entity) do not have it, so the copy has no column for it; check the name with "
+        + "'pubsub-etl fields'")
+  }
+
+  /// A line for `check`.
+  ///
+  /// - Throws: `RunFailure` for a field that the events of the object do not have.
+  func line(_ layout: RecordLayout, _ blind: BlindFields) throws -> String {
+    try self.check(layout)
+    let own = Set(layout.columns.map(\.name))
+    let fields = self.fields.map { $0.sorted() } ?? blind.calculated.filter(own.contains)
+    let readable = fields.filter { !blind.hidden.contains($0) && !blind.unreadable.contains($0) }
+    return "refresh: \(layout.entity), "
+      + (readable.isEmpty ? "no field that can be read" : BlindFields.list(readable))
+  }
+}
+
+extension SnapshotRun {
+  /// What this run refreshes: what is due, and in a run that continues also what will be.
+  static func refreshes(
+    _ session: Session, _ sinks: OpenSinks, _ purpose: RunPurpose, follows: Bool
+  ) throws -> [WantedRefresh] {
+    let configuration = session.configuration
+    guard !purpose.isSnapshot else { return [] }
+    let current = Set(configuration.sinks.filter(\.repairsRecords).map(\.name))
+    let stores = sinks.copies.filter { current.contains($0.name) }
+    let now = session.assembly.clock.now
+    return configuration.source.refreshes.compactMap { entity, topic, refresh in
+      let isDue = stores.contains { store in
+        let time = refresh.dueAt(
+          after: store.pass(over: refresh.key(of: entity)), whole: store.pass(over: entity),
+          now: now)
+        return time <= now
+      }
+      guard !stores.isEmpty, isDue || follows else { return nil }
+      return WantedRefresh(
+        entity: entity, topic: topic, refresh: refresh, sinks: Set(stores.map(\.name)))
+    }
+  }
+}
