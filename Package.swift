@@ -141,6 +141,8 @@ let package = Package(
     // Records by the REST API and Bulk API 2.0.
     target(
       "SalesforceREST", in: .salesforce, ["Bytes", "Clocks", "JSON", "HTTPClient", "EventLoop"]),
+    // Formulas of fields, as expressions for PostgreSQL.
+    target("Formulas", in: .salesforce, ["PostgresClient"]),
     // Schemas by the IDs that the service gives them, in memory and in files.
     target(
       "SchemaStore", in: .salesforce,
@@ -178,7 +180,10 @@ let package = Package(
       ]),
     target(
       "PostgresSink", in: .connectors,
-      ["Clocks", "Bytes", "JSON", "Cryptography", "PostgresClient", "Pipeline", "Checkpoint"]),
+      [
+        "Clocks", "Bytes", "JSON", "Cryptography", "PostgresClient", "Formulas", "Pipeline",
+        "Checkpoint",
+      ]),
     // MARK: Program: options, pipeline file, assembly, commands. The executable has no code but its start.
     target(
       "PubSubETL", in: .program,
@@ -259,6 +264,7 @@ let package = Package(
       "PubSubAPI", ["EventLoop", "HTTP2Transport", "PubSubMessages", grpcCore, swiftProtobuf]),
     tests(
       "SalesforceAuth", ["EventLoop", "JSON", "HTTPClient", "Cryptography", "DurableFiles"]),
+    tests("Formulas", ["JSON", "PostgresClient"]),
     tests(
       "SalesforceREST", ["OrgTestSupport", "JSON", "HTTPClient", "PubSubSimulator", "SimulatedOrg"]),
     tests("Avro", ["Bytes", "JSON", "Cryptography"], support: []),
