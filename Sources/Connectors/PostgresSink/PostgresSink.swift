@@ -356,6 +356,7 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     if !tables.changes.isEmpty, layout.entity == ChangesView.Users.entity {
       try self.updateUserNames()
     }
+    if !tables.changes.isEmpty { try self.updateFormulas(besides: layout.entity) }
     if !tables.changes.isEmpty { try self.warnOfReaders() }
     self.fedTables.add(tables.names, topic: layout.topic)
     let last = self.pending.last { $0.topic == layout.topic && $0.entity == layout.entity }

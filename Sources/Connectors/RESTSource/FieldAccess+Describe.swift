@@ -54,7 +54,8 @@ extension FieldDescription {
   package init(_ field: ObjectDescription.Field) {
     self.init(
       name: field.name, label: field.label, type: field.type, length: field.length,
-      references: field.references, formula: field.formula, helpText: field.helpText,
+      references: field.references, formula: field.formula,
+      treatsBlankAsZero: field.treatsBlankAsZero, scale: field.scale, helpText: field.helpText,
       choices: field.choices.map {
         Choice(value: $0.value, label: $0.label, isActive: $0.isActive, isDefault: $0.isDefault)
       })

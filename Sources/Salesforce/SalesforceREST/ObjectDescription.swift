@@ -21,6 +21,10 @@ package struct ObjectDescription: Sendable, Equatable {
     package var references: [String] = []
     /// The text of a formula.
     package var formula: String?
+    /// A formula takes empty numbers for zero.
+    package var treatsBlankAsZero = false
+    /// The decimal places of a number.
+    package var scale: Int?
     package var helpText: String?
     /// The values of a picklist, in their order.
     package var choices: [Choice] = []
@@ -74,7 +78,9 @@ extension ObjectDescription {
         "calculated": .boolean(field.isCalculated), "filterable": .boolean(field.isFilterable),
         "length": .integer(field.length ?? 0),
         "referenceTo": .array(field.references.map { .string($0) }),
-        "calculatedFormula": text(field.formula), "inlineHelpText": text(field.helpText),
+        "calculatedFormula": text(field.formula),
+        "formulaTreatNullNumberAsZero": .boolean(field.treatsBlankAsZero),
+        "scale": .integer(field.scale ?? 0), "inlineHelpText": text(field.helpText),
         "picklistValues": .array(
           field.choices.map { choice in
             [
@@ -121,6 +127,8 @@ extension ObjectDescription {
           length: field["length"]?.integer.flatMap { $0 > 0 ? Int(exactly: $0) : nil },
           references: (field["referenceTo"]?.array ?? []).compactMap(\.string).filter(SOQL.isName),
           formula: Self.text(field["calculatedFormula"]),
+          treatsBlankAsZero: field["formulaTreatNullNumberAsZero"]?.boolean ?? false,
+          scale: field["scale"]?.integer.flatMap { (0...18).contains($0) ? Int($0) : nil },
           helpText: Self.text(field["inlineHelpText"]),
           choices: (field["picklistValues"]?.array ?? []).compactMap(Self.choice)))
     }

@@ -124,13 +124,25 @@ package struct Bookkeeping: Sendable {
   /// The statements that create the table of runs.
   var runStatements: [String] { self.statements([Self.runTable], existing: []) }
 
+  /// The columns of `_fields` that earlier versions do not have.
+  private static let fieldColumns = [
+    "scale int", "blank_as_zero boolean", "formula_state text",
+  ]
+
+  /// The statement that adds what `_fields` of an earlier version lacks.
+  var fieldAdditions: String {
+    let columns = Self.fieldColumns.map { "ADD COLUMN IF NOT EXISTS \($0)" }
+    return "ALTER TABLE \(self.qualified(FieldTables.fields)) \(columns.joined(separator: ", "))"
+  }
+
   private static let fieldTables = [
     Table(
       name: FieldTables.fields,
       columns: """
         entity text, field text, label text not null, type text not null, length int,
         reference_to text[], formula text, help_text text,
-        changed_at timestamptz not null default now(), primary key (entity, field)
+        changed_at timestamptz not null default now(), \(Self.fieldColumns.joined(separator: ", ")),
+        primary key (entity, field)
         """,
       comment: "What the org says about the fields of each object"),
     Table(

@@ -45,13 +45,15 @@ extension PostgresSink {
   package func noteDescriptions(_ fields: [FieldDescription], of entity: String) throws {
     self.reads.fields[entity, default: KnownReads.Fields()].descriptions = fields
     let schema = self.configuration.schema
-    try self.describe(
+    let hasChanged = try self.describe(
       orWarn: "the tables _fields and _picklist of schema \(schema) were not updated. If somebody "
         + "else made one of them, rename it"
     ) { () throws(PostgresError) in
       try FieldTables(self.catalog.bookkeeping).store(fields, of: entity, over: self.connection)
     }
     try self.comment(on: entity)
+    try self.updateFormulas(of: entity)
+    if hasChanged == true { try self.updateFormulas(besides: entity) }
   }
 
   /// Has the comments of an object's columns say what the org says about their fields.
@@ -59,7 +61,7 @@ extension PostgresSink {
     guard let fields = self.reads.fields[entity]?.descriptions, !fields.isEmpty,
       self.configuration.contract != .freeze
     else { return }
-    try self.describe(
+    _ = try self.describe(
       orWarn: "the comments of the columns of \(entity) were not updated; the next run tries again"
     ) { () throws(PostgresError) in
       try FieldComments(fields, self.catalog.bookkeeping).update(
@@ -67,22 +69,23 @@ extension PostgresSink {
     }
   }
 
-  /// Never ends a run, because readers can do without descriptions.
-  private func describe(
-    orWarn consequence: String, _ body: () throws(PostgresError) -> Void
-  ) throws {
+  /// Never ends a run, because readers can do without descriptions; nil if they could not be stored.
+  private func describe<Value>(
+    orWarn consequence: String, _ body: () throws(PostgresError) -> Value
+  ) throws -> Value? {
     let isLocked: Set<String> = [SQLState.lockNotAvailable]
     do {
-      try self.session.retrying(butFor: isLocked) { connection in
+      return try self.session.retrying(butFor: isLocked) { connection in
         try connection.transaction { () throws(PostgresError) in
           try connection.execute(self.configuration.lockLimit)
-          try body()
+          return try body()
         }
       }
     } catch let error as PostgresError
       where error.disposition != .retry || isLocked.contains(error.sqlState ?? "")
     {
       self.warn("\(error.message); so \(consequence)")
+      return nil
     }
   }
 

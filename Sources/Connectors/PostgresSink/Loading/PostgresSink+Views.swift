@@ -77,6 +77,7 @@ extension PostgresSink {
       }
       try self.updateChanges(tables)
       try self.updateStates(tables)
+      try self.updateFormulas(tables)
     }
     try self.updateView(ReportingViews.freshnessName, due: tables) { () throws(PostgresError) in
       try self.views.updateFreshness(over: self.connection)
@@ -114,6 +115,41 @@ extension PostgresSink {
     }
     if outcome == .foreign { self.warn(ofForeign: name) }
     if outcome == .kept { try self.warnOfConflicts(tables) }
+  }
+
+  private func updateFormulas(_ tables: ReportedTables) throws {
+    let name = ReportingViews.formulasName(tables.current.name)
+    let outcome = try self.updateView(name, due: tables, isEssential: false) {
+      () throws(PostgresError) in
+      try self.views.updateFormulas(of: tables.current, over: self.connection)
+    }
+    if outcome == .foreign { self.warn(ofForeign: name) }
+    if outcome == .remade {
+      self.onNotice?(
+        "view \(name) has other columns now and was created again; grant privileges on it again")
+    }
+    if outcome == .kept {
+      self.warn(
+        "postgres: view \(name) cannot get other columns, because other views depend on it; drop "
+          + "them, and create them again after the next run")
+    }
+  }
+
+  /// Updates the view of an object's formulas, if it has a table.
+  func updateFormulas(of entity: String) throws {
+    guard self.configuration.mode != .history else { return }
+    let current = try self.session.retrying {
+      try self.catalog.currentTable(of: entity, over: $0)
+    }
+    if let current { try self.updateFormulas(ReportedTables(current: current)) }
+  }
+
+  /// Updates the views of other objects whose formulas may read this one.
+  func updateFormulas(besides entity: String) throws {
+    let others = try self.session.retrying { connection in
+      try FieldTables(self.catalog.bookkeeping).referring(besides: entity, over: connection)
+    }
+    for other in others { try self.updateFormulas(of: other) }
   }
 
   private func warnOfConflicts(_ tables: ReportedTables) throws {

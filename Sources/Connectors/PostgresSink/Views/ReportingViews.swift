@@ -6,7 +6,7 @@ package import PostgresClient
 package struct ReportingViews {
   private let schema: String
   let bookkeeping: Bookkeeping
-  private let style: SQLIdentifier.Style
+  let style: SQLIdentifier.Style
   /// Milliseconds after which every reader sees a commit.
   let visibilityWait: Int64
   /// See `PostgresSinkConfiguration`.
@@ -125,7 +125,10 @@ package struct ReportingViews {
 
   /// SQL names, not quoted, of all views of a current table.
   package static func names(_ table: String) -> [String] {
-    [Self.liveName(table), Self.changesName(table), Self.versionsName(table)]
+    [
+      Self.liveName(table), Self.changesName(table), Self.versionsName(table),
+      Self.formulasName(table),
+    ]
   }
 
   /// Creates `_freshness` for all tables of the schema, in the open transaction: one row per table

@@ -27,12 +27,17 @@ package struct FieldDescription: Sendable, Equatable {
   package var references: [String]
   /// The text of a formula; nil for a field that is none, or that the user may not see.
   package var formula: String?
+  /// A formula takes empty numbers for zero.
+  package var treatsBlankAsZero: Bool
+  /// The decimal places of a number.
+  package var scale: Int?
   package var helpText: String?
   package var choices: [Choice]
 
   package init(
     name: String, label: String, type: String, length: Int? = nil, references: [String] = [],
-    formula: String? = nil, helpText: String? = nil, choices: [Choice] = []
+    formula: String? = nil, treatsBlankAsZero: Bool = false, scale: Int? = nil,
+    helpText: String? = nil, choices: [Choice] = []
   ) {
     self.name = name
     self.label = label
@@ -40,6 +45,8 @@ package struct FieldDescription: Sendable, Equatable {
     self.length = length
     self.references = references
     self.formula = formula
+    self.treatsBlankAsZero = treatsBlankAsZero
+    self.scale = scale
     self.helpText = helpText
     self.choices = choices
   }

@@ -1,0 +1,110 @@
+internal import Formulas
+internal import PostgresClient
+
+/// The columns of `<table>_formulas`, and what is not translated.
+struct FormulasView {
+  struct TranslatedColumn {
+    var field: String
+    var column: ReportingViews.Column
+    var sql: String
+    var isOfMoment: Bool
+  }
+
+  private(set) var columns: [TranslatedColumn] = []
+  /// The reason, by field.
+  private(set) var refused: [String: String] = [:]
+  private let scope: FormulaScope
+  private let object: FormulaSources.Object
+  private let bookkeeping: Bookkeeping
+
+  static let key = ReportingViews.Column(name: "id", type: "text")
+
+  /// - Parameters:
+  ///   - collation: see `FormulaTranslator`.
+  init(
+    _ object: FormulaSources.Object, _ scope: FormulaScope, style: SQLIdentifier.Style,
+    collation: String?, _ bookkeeping: Bookkeeping
+  ) {
+    self.scope = scope
+    self.object = object
+    self.bookkeeping = bookkeeping
+    var names: Set = [Self.key.name]
+    for field in object.fields.values.sorted(by: { $0.name < $1.name }) {
+      guard let text = field.formula else { continue }
+      let name = SQLIdentifier.name(field.name, style)
+      do throws(FormulaRefusal) {
+        guard let type = FormulaType(described: field.type) else {
+          throw FormulaRefusal("its type is \(field.type)")
+        }
+        let translation = try FormulaTranslator.translate(
+          Formula(text, type, treatsBlankAsZero: field.treatsBlankAsZero), fields: scope,
+          collation: collation)
+        guard names.insert(name).inserted else {
+          throw FormulaRefusal("another column has its name")
+        }
+        self.columns.append(
+          TranslatedColumn(
+            field: field.name,
+            column: ReportingViews.Column(name: name, type: Self.sqlName(of: type)),
+            sql: translation.sql, isOfMoment: translation.isOfMoment))
+      } catch {
+        self.refused[field.name] = error.reason
+      }
+    }
+  }
+
+  private static func sqlName(of type: FormulaType) -> String {
+    let column: PostgresType =
+      switch type {
+      case .number, .percent: .numeric
+      case .boolean: .boolean
+      case .date: .date
+      case .dateTime: .timestamptz
+      case .time: .time
+      case .text, .id, .picklist: .text
+      case .multiPicklist: .textArray
+      }
+    return column.sqlName
+  }
+
+  mutating func refuse(_ column: TranslatedColumn, _ reason: String) {
+    self.columns.removeAll { $0.field == column.field }
+    self.refused[column.field] = reason
+  }
+
+  /// Keeps the places of columns that the existing view has, so that grants and dependent views
+  /// remain.
+  mutating func order(as existing: [ReportingViews.Column]) {
+    let places = Dictionary(
+      existing.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
+    self.columns = self.columns.enumerated().sorted {
+      (places[$0.element.column.name] ?? .max, $0.offset)
+        < (places[$1.element.column.name] ?? .max, $1.offset)
+    }.map(\.element)
+  }
+
+  var viewColumns: [ReportingViews.Column] { [Self.key] + self.columns.map(\.column) }
+
+  var query: String {
+    let selected = self.columns.map { "\($0.sql) AS \(SQLIdentifier.quoted($0.column.name))" }
+    let joins = self.scope.joined.map { " \($0.sql)" }.joined()
+    let list = (["\(FormulaScope.root).id"] + selected).joined(separator: ", ")
+    return
+      "SELECT \(list) FROM \(self.bookkeeping.qualified(self.object.table)) AS "
+      + "\(FormulaScope.root)\(joins) WHERE \(FormulaScope.root)._deleted_at IS NULL"
+  }
+
+  /// The query with one of the columns.
+  func query(of column: TranslatedColumn) -> String {
+    var view = self
+    view.columns = [column]
+    return view.query
+  }
+
+  var comment: String {
+    guard !self.refused.isEmpty else { return "Formulas, computed from the copy" }
+    let reasons = self.refused.sorted { $0.key < $1.key }.map { "\($0): \($1)" }
+    return "Formulas, computed from the copy. Not translated: "
+      + String(reasons.joined(separator: "; ").prefix(8000))
+  }
+}
