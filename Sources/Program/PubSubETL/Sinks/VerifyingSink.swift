@@ -19,6 +19,27 @@ protocol VerifyingSink: ConfiguredSink {
   ) throws -> any CopyVerification
 }
 
+/// A sink that computes formulas from its copy.
+protocol FormulaSink: VerifyingSink {
+  /// Begins to compare the formulas of an object with the org's values.
+  ///
+  /// - Parameter horizon: milliseconds since 1970; later changes are not judged.
+  /// - Returns: nil for an object without formulas.
+  func formulas(
+    of entity: String, horizon: Int64, _ configuration: PipelineConfiguration
+  ) throws -> (any FormulaVerification)?
+}
+
+/// A comparison of formulas in progress.
+protocol FormulaVerification: AnyObject {
+  /// API names of the formulas that can be compared.
+  var fields: [String] { get }
+  /// IDs of records chosen by chance.
+  func sample(_ count: Int) throws -> [String]
+  func compare(_ records: [FormulaRecord]) throws
+  func findings(idLimit: Int) throws -> FormulaFindings
+}
+
 /// The parts of an object's records that are compared.
 struct CopyScope {
   /// Milliseconds since 1970; later changes are not judged.

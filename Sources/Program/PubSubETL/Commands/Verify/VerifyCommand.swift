@@ -19,8 +19,9 @@ struct VerifyCommand: AsyncParsableCommand {
       Every record of the org is counted once: as equal, different or missing; as too recent to \
       compare; as marked as stale or partial in the copy; or as left out or refused by a stage, \
       with the reason. A record that a filter or route leaves out now, but whose row is still in \
-      the copy, is drift. Formulas, fields that the user may not see and fields that events do \
-      not have are named and not compared. Takes no lock and is safe while a run is in progress. \
+      the copy, is drift. With --sample and --full, views of formulas (<table>_formulas) are \
+      compared, for up to 10,000 records. Other formulas, fields that the user may not see and \
+      fields that events do not have are named and not compared. Takes no lock and is safe while a run is in progress. \
       A wait for records without progress ends after retry.give_up_after, but not within a minute.
       Tables are compared in the database, in temporary tables: the role needs the privileges of a \
       run and TEMPORARY on the database. Files are compared if records are read into them; their \

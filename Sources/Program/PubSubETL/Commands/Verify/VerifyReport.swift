@@ -18,6 +18,8 @@ struct VerifyReport {
     var findings = CopyFindings()
     /// `source.snapshot.where` of the object.
     var scope: String?
+    /// Nil where no values are compared, and for copies without formulas.
+    var formulas: FormulaFindings?
     var blind = BlindFields()
     /// Names of columns of the events' schema.
     var columns: Set<String> = []
@@ -27,6 +29,12 @@ struct VerifyReport {
     init(sink: String, entity: String) {
       self.sink = sink
       self.entity = entity
+    }
+
+    /// A formula with other values is as wrong as a column.
+    var verdict: CopyFindings.Verdict {
+      let differs = self.formulas?.fields.isEmpty == false
+      return differs ? .drift : self.findings.verdict
     }
 
     /// Fields that are not compared, and why.
@@ -56,7 +64,7 @@ struct VerifyReport {
 
   /// The worst of all tables.
   var verdict: CopyFindings.Verdict {
-    let verdicts = self.entries.map(\.findings.verdict)
+    let verdicts = self.entries.map(\.verdict)
     return [.drift, .notCompared, .incomplete].first(where: verdicts.contains) ?? .equal
   }
 }
@@ -104,7 +112,7 @@ extension VerifyReport {
   private static func summary(_ entry: Entry) -> String {
     let found = entry.findings
     let verdict =
-      switch found.verdict {
+      switch entry.verdict {
       case .equal: "equal"
       case .drift: "DRIFT"
       case .notCompared: "NOT COMPARED"
@@ -167,6 +175,7 @@ extension VerifyReport {
         "the copy has no comparable LastModifiedDate: SystemModstamp was compared with the time of "
           + "the last change that the copy has")
     }
+    if let formulas = entry.formulas { lines += Self.lines(formulas) }
     lines += entry.notComparable.map { "not comparable: \($0.field): \($0.reason)" }
     lines += entry.blind.lines(of: entry.entity).map { "not compared: \($0)" }
     if !entry.hasSettledTime {
@@ -174,6 +183,16 @@ extension VerifyReport {
         "the org does not report up to when its changes are final; used its clock instead")
     }
     return lines
+  }
+
+  private static func lines(_ formulas: FormulaFindings) -> [String] {
+    let names = formulas.compared.count
+    let records = Phrase.count(formulas.recordCount, "record")
+    return (names > 0 ? ["\(Phrase.count(names, "formula")) compared for \(records)"] : [])
+      + formulas.fields.map { field in
+        "  formula \(field.field): \(ProgressLine.grouped(Int64(field.count))) differ from the org: "
+          + Self.list(field.records, of: field.count)
+      } + formulas.leftOut.map { "formula not compared: \($0.field): \($0.reason)" }
   }
 
   private static func lines(_ found: CopyFindings, _ kind: OmittedRecord.Kind) -> [String] {
@@ -217,7 +236,7 @@ extension VerifyReport {
     func records(_ kind: String) -> JSONValue { Self.texts(found.records[kind] ?? []) }
     return [
       "sink": .string(entry.sink), "entity": .string(entry.entity),
-      "equal": .boolean(found.verdict == .equal), "verdict": .string(found.verdict.rawValue),
+      "equal": .boolean(entry.verdict == .equal), "verdict": .string(entry.verdict.rawValue),
       "as_of": PipelineStatus.time(entry.horizon),
       "settled_by_org": .boolean(entry.hasSettledTime),
       "compares_system_modstamp": .boolean(entry.comparesStamps),
@@ -244,7 +263,24 @@ extension VerifyReport {
         entry.notComparable.map { field, reason -> JSONValue in
           ["field": .string(field), "reason": .string(reason)]
         }),
-      "blind": entry.blind.json,
+      "blind": entry.blind.json, "formulas": entry.formulas.map(Self.json) ?? nil,
+    ]
+  }
+
+  private static func json(_ formulas: FormulaFindings) -> JSONValue {
+    [
+      "compared": Self.texts(formulas.compared), "records": .integer(formulas.recordCount),
+      "differing": .array(
+        formulas.fields.map { field -> JSONValue in
+          [
+            "field": .string(field.field), "count": .integer(field.count),
+            "records": Self.texts(field.records),
+          ]
+        }),
+      "not_compared": .array(
+        formulas.leftOut.map { field -> JSONValue in
+          ["field": .string(field.field), "reason": .string(field.reason)]
+        }),
     ]
   }
 

@@ -95,6 +95,9 @@ struct VerifyRun: Sendable {
       try self.comparison(
         of: part, RunStages(self.configuration, org: org, classification: classification), client)
     }
+    for (index, part) in parts.enumerated() {
+      report.entries[index].formulas = try await self.formulas(of: part, client)
+    }
     guard !report.entries.isEmpty else {
       throw RunFailure(
         .noCopy,
@@ -168,6 +171,48 @@ struct VerifyRun: Sendable {
       if let obstacle = sink.repairObstacle { return self.progress.leave(obstacle) }
       try (verification as? any RepairingVerification)?.noteForRepair()
     }
+  }
+
+  // MARK: Formulas
+
+  /// Of the records of an object, so many have their formulas compared by `--full`.
+  private static let maxFormulaRecords = 10_000
+
+  private func formulas(
+    of part: ComparedPart, _ client: RESTClient
+  ) async throws -> FormulaFindings? {
+    let limit: Int
+    switch self.request.depth {
+    case .records: return nil
+    case .sample(let count): limit = count
+    case .full: limit = Self.maxFormulaRecords
+    }
+    guard let sink = part.sink as? any FormulaSink,
+      let comparison = try sink.formulas(
+        of: part.entry.entity, horizon: part.entry.horizon, self.configuration)
+    else { return nil }
+    let fields = comparison.fields
+    var rest = fields.isEmpty ? [] : try comparison.sample(limit)[...]
+    while !rest.isEmpty {
+      let ids = Array(rest.prefix(RESTClient.maxRetrievedRecords))
+      rest = rest.dropFirst(ids.count)
+      let records = try await Self.asking {
+        try await client.retrieve(
+          part.entry.entity, ids: ids, fields: ["Id", "SystemModstamp"] + fields)
+      }
+      try comparison.compare(
+        zip(ids, records).compactMap { id, record in
+          record.map {
+            FormulaRecord(
+              id: id, stamp: $0["SystemModstamp"] ?? "",
+              values: Dictionary(
+                zip(fields, $0.texts(of: fields)).compactMap { field, value in
+                  value.map { (field, $0) }
+                }, uniquingKeysWith: { first, _ in first }))
+          }
+        })
+    }
+    return try comparison.findings(idLimit: self.request.idLimit)
   }
 
   private var marginMilliseconds: Int64 {

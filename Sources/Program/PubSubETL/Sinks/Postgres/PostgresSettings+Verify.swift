@@ -59,6 +59,22 @@ extension PostgresSettings: VerifyingSink {
   }
 }
 
+extension PostgresSettings: FormulaSink {
+  func formulas(
+    of entity: String, horizon: Int64, _ configuration: PipelineConfiguration
+  ) throws -> (any FormulaVerification)? {
+    let connection = try PostgresConnection(self.sink.connection.prompt)
+    let catalog = TableCatalog(self.sink(of: configuration), feeder: nil)
+    return try self.sink.explaining {
+      try connection.quickly {
+        try FormulaComparison(of: entity, catalog, horizon: horizon, over: connection)
+      }
+    }
+  }
+}
+
+extension FormulaComparison: FormulaVerification {}
+
 extension TableVerification: RepairingVerification {
   func take(_ batch: RecordBatch, omitted: [OmittedRecord], of reading: CopyReading) throws {
     switch reading {
