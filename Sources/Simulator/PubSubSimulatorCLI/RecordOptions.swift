@@ -17,6 +17,8 @@ struct RecordOptions: ParsableArguments {
   @Option(
     name: .customLong("hidden-field"), help: "Object.Field that the user may not see; repeatable.")
   var hiddenFields: [String] = []
+  @Flag(name: .customLong("formulas"), help: "Opportunity has several formula fields, not one.")
+  var hasFormulas = false
   @Option(
     name: .customLong("classify"),
     help: ArgumentHelp(
@@ -58,6 +60,7 @@ struct RecordOptions: ParsableArguments {
     org.visibilityDelay = self.visibilityDelay
     org.unshared = self.unshared
     org.hiddenFields = self.hiddenFields
+    org.hasFormulas = self.hasFormulas
     org.classifiedFields = self.classifiedFields
     org.userPermissions = self.userPermissions
     org.maxQueryFields = self.maxQueryFields

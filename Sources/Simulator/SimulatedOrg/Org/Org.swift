@@ -82,7 +82,8 @@ package final class Org {
     guard let existing = configuration.recordCount else { return nil }
     let store = RecordStore(
       readers: publisher.generator.readers, delay: configuration.visibilityDelay,
-      unsharedShare: configuration.unshared, hiddenFields: Set(configuration.hiddenFields))
+      unsharedShare: configuration.unshared, hiddenFields: Set(configuration.hiddenFields),
+      hasFormulas: configuration.hasFormulas)
     store.maxQueryFields = configuration.maxQueryFields
     publisher.showRecords(
       in: store, existing: existing, before: start, now: start + configuration.span)

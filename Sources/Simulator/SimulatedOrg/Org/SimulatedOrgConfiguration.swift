@@ -53,6 +53,8 @@ package struct SimulatedOrgConfiguration: Sendable {
   package var unshared = 0.0
   /// `Object.Field`: fields that the user may not see.
   package var hiddenFields: [String] = []
+  /// Objects with amounts have several formula fields instead of one.
+  package var hasFormulas = false
   /// `Object.Field=GROUP;GROUP/LEVEL`: how fields are classified.
   package var classifiedFields: [String] = []
   /// Events that are delivered in 24 hours, to all clients.

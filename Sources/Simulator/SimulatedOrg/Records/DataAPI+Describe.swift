@@ -32,12 +32,18 @@ extension OrgField {
       + "\"length\":\(self.isLong ? 32_000 : self.type.isText ? 255 : 0),"
       + "\"encrypted\":\(self.type == .encryptedstring),\"deprecatedAndHidden\":false,"
       + "\"extraTypeInfo\":null,\"calculatedFormula\":"
-      + (self.isCalculated && self.isCustom ? "\"Amount * Probability\"" : "null")
+      + (self.formula.map(Self.quoted) ?? "null")
+      + ",\"formulaTreatNullNumberAsZero\":\(self.treatsBlankAsZero),"
+      + "\"scale\":\([.double, .currency, .percent].contains(self.type) ? 2 : 0)"
       + ",\"inlineHelpText\":null,\"referenceTo\":["
       + (Self.references[self.name].map { "\"\($0)\"" } ?? "") + "],\"picklistValues\":["
       + self.choices.map {
         "{\"active\":true,\"defaultValue\":false,\"label\":\"\($0)\",\"value\":\"\($0)\"}"
       }.joined(separator: ",") + "]}"
+  }
+
+  private static func quoted(_ text: String) -> String {
+    "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
   }
 
   private static let references = [

@@ -38,8 +38,8 @@ package struct OrgField: Sendable {
     case parts([(name: String, slot: Int)])
     /// First and last name in one text; of an account that is not a person, the slot's own text.
     case fullName(slot: Int, first: Int, last: Int)
-    /// The product of two numbers, the second a percentage: it changes without the record.
-    case formula(Int, Int)
+    /// It may change without the record. The slots are those of `OrgFormula.sources`.
+    case formula(OrgFormula, [Int])
   }
 
   package let name: String
@@ -49,6 +49,9 @@ package struct OrgField: Sendable {
   var compound: String?
   var isLong = false
   var isCalculated = false
+  /// The text of a formula.
+  var formula: String?
+  var treatsBlankAsZero = false
 
   var isCustom: Bool { self.name.hasSuffix("__c") || self.name.hasSuffix("__s") }
 }
@@ -60,8 +63,10 @@ package struct OrgObject: Sendable {
   package let fields: [OrgField]
   private let indexes: [String: Int]
 
-  /// - Parameter hidden: names of fields that the user may not see.
-  init(_ model: EntityModel, hidden: Set<String> = []) {
+  /// - Parameters:
+  ///   - hidden: names of fields that the user may not see.
+  ///   - hasFormulas: the object has all formula fields instead of one.
+  init(_ model: EntityModel, hidden: Set<String> = [], hasFormulas: Bool = false) {
     self.name = model.entity
     self.keyPrefix = model.keyPrefix
     var fields = [
@@ -76,17 +81,23 @@ package struct OrgObject: Sendable {
         fields += Self.compound(slot.name, index, model)
         continue
       }
-      fields.append(OrgField.field(slot.name, kind, index))
+      var field = OrgField.field(slot.name, kind, index)
+      if case .formula(let source) = kind { field.formula = model.slots[source].name }
+      fields.append(field)
       if slot.name == "CreatedById" {
         fields.append(OrgField(name: "SystemModstamp", type: .datetime, source: .systemModstamp))
       }
     }
     func slot(_ name: String) -> Int? { model.slots.firstIndex { $0.path == name } }
-    if let amount = slot("Amount"), let probability = slot("Probability") {
+    let isDeal = slot("Amount") != nil && slot("Probability") != nil
+    for formula in OrgFormula.allCases
+    where isDeal && (hasFormulas || formula == .weightedAmount) {
+      let sources = formula.sources.compactMap(slot)
+      guard sources.count == formula.sources.count else { continue }
       fields.append(
         OrgField(
-          name: "Weighted_Amount__c", type: .currency, source: .formula(amount, probability),
-          isCalculated: true))
+          name: formula.name, type: formula.type, source: .formula(formula, sources),
+          isCalculated: true, formula: formula.text, treatsBlankAsZero: formula.treatsBlankAsZero))
     }
     self.fields = fields.filter { !hidden.contains("\(model.entity).\($0.name)") }
     self.indexes = Dictionary(

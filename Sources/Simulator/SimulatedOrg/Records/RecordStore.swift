@@ -19,14 +19,23 @@ package final class RecordStore {
   let visibilityDelay: Int64
   /// Share of the records that the user may not see.
   private let unsharedShare: Double
+  private let hasFormulas: Bool
   private var image: EventImage
   /// Fields beyond which a query is too complicated; nil: any number.
   var maxQueryFields: Int?
 
-  /// - Parameter delay: milliseconds after which a change can be seen.
-  init(readers: [RecordReader], delay: Int64, unsharedShare: Double, hiddenFields: Set<String>) {
+  /// - Parameters:
+  ///   - delay: milliseconds after which a change can be seen.
+  ///   - hasFormulas: see `OrgObject`.
+  init(
+    readers: [RecordReader], delay: Int64, unsharedShare: Double, hiddenFields: Set<String>,
+    hasFormulas: Bool
+  ) {
     self.readers = readers
-    self.objects = readers.map { OrgObject($0.model, hidden: hiddenFields) }
+    self.hasFormulas = hasFormulas
+    self.objects = readers.map {
+      OrgObject($0.model, hidden: hiddenFields, hasFormulas: hasFormulas)
+    }
     self.tables = readers.map { RecordTable(slotCount: $0.model.slots.count) }
     self.visibilityDelay = delay
     self.unsharedShare = unsharedShare
@@ -47,7 +56,8 @@ package final class RecordStore {
   /// Shows an object whose fields an admin changed.
   func replace(_ reader: RecordReader, model: Int, hidden: Set<String>) {
     self.readers[model] = reader
-    self.objects[model] = OrgObject(reader.model, hidden: hidden)
+    self.objects[model] = OrgObject(
+      reader.model, hidden: hidden, hasFormulas: self.hasFormulas)
   }
 
   /// As `RecordTable.fill`, also for changes that cannot be seen yet.
@@ -121,12 +131,22 @@ package final class RecordStore {
         if case .text(let text) = self.value(object, index, slot, .string) { text } else { nil }
       }
       return names.isEmpty ? .null : .text(Array(names.joined(separator: [0x20])))
-    case .formula(let left, let right):
-      guard case .double(let amount) = self.value(object, index, left, .double),
-        case .double(let percent) = self.value(object, index, right, .double)
-      else { return .null }
-      return .double(amount * percent / 100)
+    case .formula(let formula, let sources):
+      let types = self.readers[object].plan.kinds
+      let values = sources.map { slot in
+        self.value(object, index, slot, types[slot] == .dateOnly ? .date : .string)
+      }
+      return formula.value(id: record.id, values) { self.accountName(values.first ?? .null) }
     }
+  }
+
+  private func accountName(_ id: FieldValue) -> FieldValue {
+    guard case .text(let id) = id,
+      let accounts = self.objects.firstIndex(where: { $0.name == "Account" }),
+      let account = self.index(accounts, of: id), !self.record(accounts, account).isDeleted,
+      let name = self.objects[accounts].index(of: "Name")
+    else { return .null }
+    return self.value(accounts, account, self.objects[accounts].fields[name])
   }
 
   private func value(
