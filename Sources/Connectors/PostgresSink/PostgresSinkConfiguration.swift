@@ -76,6 +76,9 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   package var polls: [String: Duration] = [:]
   /// The keys of passes over fields that change without events.
   package var refreshes: Set<String> = []
+  /// The objects of which only some records are copied. Each changed record of them is read again,
+  /// to find out whether it is one of these.
+  package var subsets: Set<String> = []
 
   package struct Reads: Sendable, Equatable {
     /// Milliseconds after which every reader sees a commit.

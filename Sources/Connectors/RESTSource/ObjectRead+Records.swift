@@ -9,6 +9,8 @@ extension ObjectRead {
   private static let queryCount = 400
   /// The maximum length of a query's field list that fits into the URI with 200 IDs.
   private static let maxSelectLength = 5000
+  /// The bytes of a URI for IDs and a condition.
+  private static let maxMembershipLength = 15_000
   private static let maxAttempts = 4
 
   func read(ids: [String], store: Int) async {
@@ -43,14 +45,21 @@ extension ObjectRead {
     let plan = SnapshotPlan(self.layout, object, isRead: self.reads)
     let readAt = self.client.clock.now
     let records = try await self.records(ids, plan.fields)
-    var batch = ReadBatch(self, plan, number: 0, readAt: readAt)
+    let found = zip(ids, records).compactMap { $1 == nil ? nil : $0 }
+    let members = try await self.members(among: found)
+    // A record may meet the condition, then not, then again, all with the same stamp. Each answer
+    // counts, so each has event IDs of its own.
+    let number = members == nil ? 0 : Int(self.client.clock.wallTime)
+    var batch = ReadBatch(self, plan, number: number, readAt: readAt)
     var missing: [String] = []
     for (id, record) in zip(ids, records) {
-      guard let record else {
+      if let record, members?.contains(id) ?? true {
+        batch.add(record)
+      } else if let record {
+        batch.addDeletion(id, stamp: record["SystemModstamp"] ?? "")
+      } else {
         missing.append(id)
-        continue
       }
-      batch.add(record)
     }
     await self.send(batch.unreadable, store: store)
     // An object without this field has no recycle bin.
@@ -58,6 +67,31 @@ extension ObjectRead {
       object.field("IsDeleted") == nil
       ? [] : try await self.addDeleted(among: missing, plan, to: &batch)
     return (batch.take(), missing.filter { !proved.contains($0) })
+  }
+
+  /// The records that belong to a subset; nil if the object is copied completely. A record that
+  /// changes between its read and this question has an event, after which it is read again.
+  private func members(among ids: [String]) async throws -> Set<String>? {
+    guard self.isSubset, let scope = self.scope else { return nil }
+    // In a URI, an ID has up to 32 bytes, and each byte of the condition up to three.
+    let count = min(
+      Self.queryCount, max(1, (Self.maxMembershipLength - scope.utf8.count * 3) / 32))
+    let asked = Set(ids)
+    var members: Set<String> = []
+    for start in stride(from: 0, to: ids.count, by: count) {
+      let some = ids[start..<min(start + count, ids.count)]
+      let statement = SOQL.select(
+        ["Id"], from: self.entity, where: "\(SOQL.isOneOf(some)) AND (\(scope))")
+      var page: QueryPage? = try await self.attempting { try await self.client.query(statement) }
+      var recordCount = 0
+      while let known = page {
+        recordCount += known.records.count
+        members.formUnion(known.records.compactMap { $0["Id"] }.filter(asked.contains))
+        guard let next = known.next, !known.records.isEmpty, recordCount < some.count else { break }
+        page = try await self.attempting { try await self.client.nextPage(next) }
+      }
+    }
+    return members
   }
 
   /// In as many pieces as are needed.

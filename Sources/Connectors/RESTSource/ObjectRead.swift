@@ -11,7 +11,8 @@ struct ObjectRead: Sendable {
   let layout: RecordLayout
   private let condition: String?
   /// Limits passes over all fields.
-  private let scope: String?
+  let scope: String?
+  let isSubset: Bool
   /// The records are read again and again, mostly by a page or two.
   private let isRepeated: Bool
   /// Set if only fields that change without events are read.
@@ -54,6 +55,7 @@ struct ObjectRead: Sendable {
     // Rows of records outside the scope also need the values of new and refreshed columns.
     let readsSomeFields = read.filling != nil || read.refresh.map { !$0.readsRecords } ?? false
     self.scope = readsSomeFields ? nil : read.scope
+    self.isSubset = read.isSubset
     self.isRepeated = read.poll != nil || read.refresh != nil
     self.refresh = read.refresh
     self.described = described
@@ -216,6 +218,7 @@ struct ObjectRead: Sendable {
 
   /// The condition of a pass, in parentheses; nil for all records.
   private func condition(of pass: ReadPass) async throws -> String? {
+    if let condition, let scope, self.isSubset { return "((\(condition)) AND (\(scope)))" }
     if let condition = self.condition ?? self.scope { return "(\(condition))" }
     guard pass.isOfChanges else { return nil }
     guard let since = pass.since else {

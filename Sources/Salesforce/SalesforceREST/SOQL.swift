@@ -24,6 +24,9 @@ package enum SOQL {
   /// Why a text cannot be put in parentheses as one condition; nil if it can. The org checks the
   /// rest.
   package static func mistake(inCondition text: String) -> String? {
+    guard text.utf8.count <= 4000 else {
+      return "expected a condition in SOQL of at most 4,000 bytes, found \(text.utf8.count)"
+    }
     var depth = 0
     var isQuoted = false
     var isEscaped = false

@@ -1,4 +1,4 @@
-"""Proves that `snapshot.where` limits what a first copy reads, and that the copy is right all the same.
+"""Proves that `snapshot.where` limits what a first copy reads, and that `subset` limits what a copy has.
 
     subset_proof.py --programs DIR --work DIR [--seed S] [--existing N] [--rounds N] [--kills N]
 
@@ -10,6 +10,10 @@ the simulator's state file, which shares nothing with the exporter.
   every record that meets it is in the table with all its values, and so is every other one that has changed since; of
   those that have not, none is there. `verify --full` agrees, and finds a row that is removed. Files have the
   records of the first read.
+- subset: at the end the live rows of the tables are exactly the records that meet the condition, with all their
+  values. Records have entered and left, and those that left are marked as deleted or have no row, as `delete` says. Then
+  the conditions change, one to more records and one to fewer, and `snapshot` makes the tables right again. In every mode
+  with current rows, and with the history that mode both has.
 - refused: mistakes in a condition are found before anything is read.
 
 Prints one JSON line for each; exits 1 on any difference, after the first ten.
@@ -35,15 +39,27 @@ WHERE = {
     "Opportunity": "StageName IN ('gold', 'SILVER', 'Bronze') AND (Amount = null OR NOT (IsPrivate = true))",
     "Account": "Rating != 'hot' AND (AnnualRevenue > 1000 OR Type = 'WEB')",
 }
+# More accounts and fewer opportunities.
+OTHER_WHERE = {"Opportunity": "StageName = 'GOLD'", "Account": "Rating != 'hot'"}
+# Runs until it is known of every changed record whether it is copied.
+JUDGING_RUNS = 15
 LIMIT = 120
 
 
 def main():
     arguments = harness.arguments(seed=1, existing=1500, rounds=4, kills=4)
-    for prove in (prove_where, prove_refused):
+    for prove in (prove_where, prove_current, prove_both, prove_refused):
         work = "%s/%s" % (arguments.work, prove.__name__)
         os.makedirs(work, exist_ok=True)
         print(json.dumps({"proof": prove.__name__, **prove(arguments, work)}), flush=True)
+
+
+def meets_other(entity, fields):
+    """The same for `OTHER_WHERE`."""
+    field, value = {"Opportunity": ("StageName", "gold"), "Account": ("Rating", "hot")}.get(entity, (None, None))
+    if field is None:
+        return True
+    return ((fields.get(field) or "").lower() == value) == (entity == "Opportunity")
 
 
 def meets(entity, fields):
@@ -59,6 +75,19 @@ def meets(entity, fields):
         return text("Rating") != "hot" and (
             revenue is not None and float(revenue) > 1000 or text("Type") == "web")
     return True
+
+
+class Members(compare_state.Comparison):
+    """Of tables that have some records. Others have left: they are marked as deleted, or have no row."""
+
+    def compare_row(self, entity, record, marks, values, data, unknown):
+        line = self.records[entity].get(record)
+        if line is None or line["is_deleted"] or record in self.visible:
+            super().compare_row(entity, record, marks, values, data, unknown)
+        elif marks["_deleted_at"] is None:
+            self.differ(entity, record, "-", "no row, since it does not meet the condition", "a row")
+        else:
+            self.counts["left"] += 1
 
 
 class Subset(harness.Exporter):
@@ -105,7 +134,7 @@ class Subset(harness.Exporter):
         """Whether a run was ended in the middle."""
         process = self.start()
         before = self.progress()
-        harness.eventually(lambda: self.progress() != before, None, 5, pause=0.005, fail=lambda _: None)
+        harness.eventually(lambda: self.progress() != before, None, LIMIT, process, pause=0.005)
         harness.ends_within(process, self.chance.uniform(0, 1))
         process.kill()
         if process.wait() >= 0:
@@ -122,10 +151,37 @@ class Subset(harness.Exporter):
                 found[line["entity"]][line["id"]] = line["fields"]
         return found
 
-    def members(self):
+    def members(self, meets=meets):
         return {
             record for entity, lines in self.lines().items() for record, fields in lines.items()
             if meets(entity, fields)}
+
+    def judge(self):
+        """Runs until it is known of every changed record whether it is copied."""
+        for _ in range(JUDGING_RUNS):
+            self.run()
+            # Records that are purged cannot be found.
+            if not postgres.query(
+                    self.url, "SELECT 1 FROM %s._etl_resync AS r WHERE done_at IS NULL AND kind = 'missing' AND NOT EXISTS"
+                    " (SELECT FROM %s._etl_resync AS u WHERE u.entity = r.entity AND u.record_id = r.record_id"
+                    " AND u.kind = 'unseen') LIMIT 1" % (SCHEMA, SCHEMA)):
+                return
+        self.fail("some records are not judged:", postgres.query(
+            self.url, "SELECT * FROM %s._etl_resync WHERE done_at IS NULL LIMIT 5" % SCHEMA))
+
+    def compare_members(self, meets=meets):
+        """The live rows are exactly the records that meet the condition, with all their values."""
+        members = self.members(meets)
+        comparison = Members(self.url, self.state, OBJECTS, SCHEMA, visible=members, is_repaired=True)
+        if not comparison.run():
+            comparison.print_differences()
+            sys.exit("%s: the tables differ: %s" % (self.path, json.dumps(comparison.result())))
+        live = set().union(*(self.rows(entity, "_deleted_at IS NULL AND NOT _stale") for entity in OBJECTS))
+        if live != members:
+            self.fail("live rows and records differ:", sorted(live ^ members)[:10])
+        counts = comparison.result()
+        return {"members": len(members), "left": counts.get("left", 0), "cells": counts["cells"],
+                "differences": counts["differences"]}
 
     def rows(self, entity, condition="true"):
         return {record for (record,) in postgres.query(
@@ -150,8 +206,13 @@ class Subset(harness.Exporter):
         """Records of which an event was published."""
         return {record for line in self.simulator.published() for record in line.get("header", {}).get("recordIds", [])}
 
-    def verify(self, code=0):
-        report = json.loads(self.call("verify", "--full", "--json", codes=(code,)).stdout)
+    def verify(self, is_equal=True):
+        """The tables of the database; files stay incomplete after a gap event."""
+        report = json.loads(
+            self.call("verify", "--full", "--json", codes=(0, 75) if is_equal else (65,)).stdout)
+        for table in report["tables"]:
+            if is_equal and table["sink"] == "warehouse" and not table["equal"]:
+                self.fail("verify finds differences:", table)
         return {(table["sink"], table["entity"]): table for table in report["tables"]}
 
 
@@ -197,6 +258,7 @@ def prove_where(arguments, work):
             pipeline.fail("no record has come into the copy by a change alone")
         # What is compared has to be old enough.
         simulator.advance("15m")
+        pipeline.run()
         tables = pipeline.verify()
         limited = tables["warehouse", "Opportunity"]
         if limited["where"] != WHERE["Opportunity"] or tables["warehouse", "Contact"]["where"] is not None:
@@ -204,10 +266,63 @@ def prove_where(arguments, work):
         result["verified"] = {entity: tables["warehouse", entity]["records"]["equal"] for entity in OBJECTS}
         lost = sorted(pipeline.rows("Opportunity", "_deleted_at IS NULL") & pipeline.members())[0]
         postgres.query(pipeline.url, "DELETE FROM %s.opportunity WHERE id = '%s'" % (SCHEMA, lost))
-        missing = pipeline.verify(code=65)["warehouse", "Opportunity"]["missing"]
+        missing = pipeline.verify(is_equal=False)["warehouse", "Opportunity"]["missing"]
         if missing != [lost]:
             pipeline.fail("verify finds", missing, "and not", lost)
         return {**result, "kills": pipeline.killed, "first": first, "of": total}
+
+
+def prove_current(arguments, work):
+    return prove_subset(arguments, work, "current", "remove")
+
+
+def prove_both(arguments, work):
+    return prove_subset(arguments, work, "both", "mark")
+
+
+def prove_subset(arguments, work, mode, delete):
+    with org(arguments, work) as (simulator, cluster):
+        pipeline = Subset(arguments, work, simulator, cluster)
+        source = pipeline.document["source"]
+        source["subset"] = source["snapshot"].pop("where")
+        pipeline.document["sinks"] = [dict(pipeline.document["sinks"][1], mode=mode, delete=delete)]
+        pipeline.write()
+        first = pipeline.members()
+        said = pipeline.call("check", "--connect").stdout
+        if "meet source.subset" not in said:
+            pipeline.fail("check does not count the records:", said)
+        for _ in range(20):
+            simulator.publish(10, *TOPICS)
+            if pipeline.killed < arguments.kills:
+                pipeline.kill()
+        entered, left = set(), set()
+        for _ in range(arguments.rounds):
+            pipeline.run()
+            before = pipeline.members()
+            simulator.publish(40, *TOPICS)
+            # While records are read by their IDs, too.
+            if pipeline.killed < 2 * arguments.kills:
+                pipeline.kill()
+            simulator.publish(10, *TOPICS)
+            after = pipeline.members()
+            entered |= after - before
+            left |= before - after
+        pipeline.judge()
+        result = pipeline.compare_members()
+        back = len(entered & left)
+        if not entered - first or not left:
+            pipeline.fail("too little happens:", len(entered), "have entered,", len(left), "have left")
+        simulator.advance("15m")
+        pipeline.judge()
+        tables = pipeline.verify()
+        result["verified"] = {entity: tables["warehouse", entity]["records"]["equal"] for entity in OBJECTS}
+        source["subset"] = OTHER_WHERE
+        pipeline.write()
+        pipeline.call("snapshot", *["--take-over"] * (pipeline.killed > 0))
+        pipeline.judge()
+        result["changed"] = pipeline.compare_members(meets_other)
+        return {**result, "mode": mode, "delete": delete, "kills": pipeline.killed, "entered": len(entered),
+                "gone": len(left), "both_ways": back, "api_calls": simulator.get("stats")["api_calls"]}
 
 
 def prove_refused(arguments, work):

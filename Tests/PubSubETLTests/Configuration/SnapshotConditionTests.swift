@@ -1,3 +1,4 @@
+import PostgresSink
 import SalesforceREST
 import Testing
 
@@ -30,6 +31,39 @@ import Testing
   func mistakes(conditions: String, expected: String) throws {
     let mistakes = try SamplePipeline().mistakes(sets: ["source.snapshot.where=\(conditions)"])
     #expect(mistakes.first?.contains(expected) == true, "\(mistakes)")
+  }
+
+  private static let postgres = SamplePipeline.minimal.replacing(
+    #"{ "type": "files", "directory": "out" }"#,
+    with: #"{ "type": "postgres", "url": "postgresql:///x" }"#)
+
+  @Test("A subset limits what is read, and tables know it")
+  func subset() throws {
+    let configuration = try SamplePipeline().load(
+      Self.postgres, sets: [#"source.subset={"Opportunity": "Amount > 1"}"#])
+    let scope = try #require(configuration.source.scope(of: "Opportunity"))
+    #expect(scope.condition == "Amount > 1" && scope.key == "source.subset")
+    let sink = try #require(configuration.postgresSinks.first)
+    #expect(sink.sink(of: configuration).subsets == ["Opportunity"])
+  }
+
+  @Test(
+    "A subset needs tables, repairs and a snapshot, and no other condition",
+    arguments: [
+      (
+        [#"sinks=[{"type": "files", "directory": "out"}]"#], "only postgres sinks with current rows"
+      ),
+      ([#"repair.mode="off""#], "changed records are read to see"),
+      ([#"source.snapshot.mode="never""#], "changed records are read to see"),
+      (
+        [#"source.snapshot.where={"Opportunity": "Amount > 2"}"#],
+        "/source/subset/Opportunity: Opportunity is also in source.snapshot.where"
+      ),
+    ])
+  func needs(sets: [String], expected: String) throws {
+    let mistakes = try SamplePipeline().mistakes(
+      Self.postgres, sets: [#"source.subset={"Opportunity": "Amount > 1"}"#] + sets)
+    #expect(mistakes.contains { $0.contains(expected) }, "\(mistakes)")
   }
 
   @Test(

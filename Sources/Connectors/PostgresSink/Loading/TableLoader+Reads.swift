@@ -43,9 +43,13 @@ extension TableLoader {
     let changedCount =
       sorted.new.count + sorted.replacing.count + sorted.merged.count + filledCount
     guard let resync, try resync.hasOpenEntries(over: connection) else { return changedCount }
-    let records = Set(
-      rows.lazy.filter { buffer.rows[$0].change != .readFields }.map { buffer.recordID($0) })
-    try resync.close(of: Array(records), current: current.definition, over: connection)
+    let reads = rows.filter { buffer.rows[$0].change != .readFields }
+    guard let readAt = reads.compactMap({ buffer.rows[$0].read?.readAt }).min() else {
+      return changedCount
+    }
+    try resync.close(
+      of: Array(Set(reads.map { buffer.recordID($0) })), settledAt: readAt - self.visibilityWait,
+      current: current.definition, over: connection)
     return changedCount
   }
 
@@ -149,7 +153,8 @@ extension TableLoader {
       if row.isNewer(than: read, visibilityWait: self.visibilityWait), !asked.contains(id) {
         continue
       }
-      let isSame = isImage && row.isSame(as: read, visibilityWait: self.visibilityWait)
+      let isSame =
+        isImage && row.isLive && row.isSame(as: read, visibilityWait: self.visibilityWait)
       if isSame && !row.isStaleOrPartial {
         same.append(index)
       } else {

@@ -10,6 +10,8 @@ package final class TableLoader {
   let kept: KeptEvents?
   /// A pass over the object is in progress, so its events are kept.
   var isKeeping = false
+  /// Each changed record is read again; see `PostgresSinkConfiguration.subsets`.
+  private var isSubset = false
   /// Reads lack columns of the table, because the user may not see some fields or REST lacks them.
   var readsLackColumns: Bool
   let visibilityWait: Int64
@@ -62,6 +64,8 @@ package final class TableLoader {
       history: tables.history, current: tables.current, delete: configuration.delete,
       visibilityWait: configuration.reads?.visibilityWait ?? ReadMerge.visibilityWait)
     self.newestStamp = newestStamp
+    self.isSubset =
+      (tables.current?.entity).map { configuration.subsets.contains($0) } ?? false
   }
 
   /// The events that reads are merged with.
@@ -80,6 +84,7 @@ package final class TableLoader {
     over connection: PostgresConnection, isRereading: Bool
   ) throws {
     try self.resync?.note(buffer, rows: rows, over: connection)
+    if self.isSubset { try self.resync?.noteChanged(buffer, rows: rows, over: connection) }
     if let history, isRereading {
       let records = try history.loadMissing(buffer, rows: rows, over: connection)
       try self.resync?.closeDeadLetters(of: records, heldBy: history.definition, over: connection)

@@ -42,7 +42,9 @@ struct RepairList {
       AND (_stale OR _stale_fields IS NOT NULL OR _read_at IS NULL AND _deleted_at IS NULL) \
       AND _updated_at <= now() - interval '\(visibilityWait) ms' \
       UNION SELECT record_id FROM \(self.resync) AS r WHERE entity = $1 AND done_at IS NULL \
-      AND (kind = 'missing' AND NOT \(isRecent) OR kind = 'dead_letter' AND epoch IS NULL \
+      AND (kind = 'missing' AND NOT \(isRecent) \
+      AND (event_id IS DISTINCT FROM \(ResyncTable.subsetEventID) \
+      OR noted_at <= now() - interval '\(visibilityWait) ms') OR kind = 'dead_letter' AND epoch IS NULL \
       AND noted_at <= now() - interval '24 hours')) AS m \
       WHERE id > $2 AND NOT \(isUnseen) ORDER BY id LIMIT \(limit)
       """, [self.entity, id])

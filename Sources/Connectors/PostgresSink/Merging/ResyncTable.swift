@@ -50,6 +50,10 @@ package struct ResyncTable {
   /// SQL: the `event_id` of entries that `verify --repair` has made.
   static let verifyEventID = "'verify'"
 
+  /// SQL: the `event_id` of entries for changed records of which it is not known whether they are
+  /// still, or from now on, among those that are copied.
+  static let subsetEventID = "'subset'"
+
   static func qualifiedName(schema: String) -> String {
     Bookkeeping(schema: schema).qualified("_etl_resync")
   }
@@ -73,17 +77,44 @@ package struct ResyncTable {
     try self.note(entries, over: connection)
   }
 
+  /// Notes records whose values have changed. The time is that of the statement, which follows the
+  /// events, because the transaction may have begun before them.
+  func noteChanged(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    var records: Set<String> = []
+    for index in rows where !buffer.rows[index].recordID.isEmpty {
+      switch buffer.rows[index].change {
+      case .create, .update, .undelete: records.insert(buffer.recordID(index))
+      default: continue
+      }
+    }
+    guard !records.isEmpty else { return }
+    try connection.query(
+      """
+      INSERT INTO \(self.qualifiedName) (entity, kind, record_id, event_id, noted_at) \
+      SELECT $1, 'missing', u.id, \(Self.subsetEventID), clock_timestamp() \
+      FROM unnest($2::text[]) AS u (id) ON CONFLICT (entity, kind, event_id, record_id) \
+      DO UPDATE SET noted_at = excluded.noted_at, done_at = NULL
+      """, [self.entity, SQLArray.literal(records.sorted())])
+  }
+
   /// Marks entries as done if the record's row is now right, in the open transaction.
+  ///
+  /// - Parameter settledAt: milliseconds since 1970; the reads contain all changes from before.
   func close(
-    of records: [String], current: TableDefinition, over connection: PostgresConnection
+    of records: [String], settledAt: Int64, current: TableDefinition,
+    over connection: PostgresConnection
   ) throws(PostgresError) {
     try connection.query(
       """
       UPDATE \(self.qualifiedName) AS r SET done_at = now() WHERE r.entity = $1 \
       AND r.kind IN ('gap', 'dead_letter', 'missing', 'unseen') AND r.done_at IS NULL \
       AND r.record_id = ANY($2::text[]) AND NOT EXISTS (SELECT FROM \(current.qualifiedName) AS c \
-      WHERE c.id = r.record_id AND (c._stale OR c._stale_fields IS NOT NULL))
-      """, [self.entity, SQLArray.literal(records)])
+      WHERE c.id = r.record_id AND (c._stale OR c._stale_fields IS NOT NULL)) \
+      AND (r.event_id IS DISTINCT FROM \(Self.subsetEventID) \
+      OR r.noted_at <= to_timestamp($3::double precision / 1000))
+      """, [self.entity, SQLArray.literal(records), "\(settledAt)"])
   }
 
   /// Those of some records that `verify --repair` has noted and that no read has corrected yet.

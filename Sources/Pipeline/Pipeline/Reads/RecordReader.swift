@@ -17,6 +17,9 @@ package struct ReadObject: Sendable {
   /// An SOQL condition that limits passes over all fields; nil reads all records. Records that do
   /// not meet it are read only by their IDs, and to fill columns that their rows lack.
   package var scope: String?
+  /// The copy has the records that meet `scope` and no others: one that is read by its ID and does
+  /// not meet it becomes a row that says that the record is deleted.
+  package var isSubset = false
   /// Whether records that are wrong in a store are read again.
   package var isRepaired: Bool
   /// Dotted names of the only fields to read, for columns that rows lack; nil reads all.

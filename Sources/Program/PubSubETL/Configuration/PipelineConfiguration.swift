@@ -172,6 +172,19 @@ extension PipelineConfiguration {
         "fields can be refreshed in current tables of postgres sinks only, and this pipeline has "
           + "none")
     }
+    if !self.source.subset.isEmpty {
+      if !self.sinks.contains(where: \.repairsRecords) {
+        self.report(
+          reader, "subset",
+          "only postgres sinks with current rows can have a part of an object's records, and this "
+            + "pipeline has none; limit what is read with source.snapshot.where")
+      } else if self.repair.mode == .off || self.source.snapshot.mode == .never {
+        self.report(
+          reader, "subset",
+          "changed records are read to see whether they belong to the copy, which needs "
+            + "\"repair\": {\"mode\": \"auto\"} and a \"snapshot\" whose mode is not \"never\"")
+      }
+    }
     if self.source.onInvalidReplay == .snapshot, !self.sinks.contains(where: \.keepsPosition) {
       self.report(
         reader, "on_invalid_replay",

@@ -63,12 +63,7 @@ struct SnapshotConfiguration: KeyedObject, Sendable, Equatable {
       else { continue }
       reader.report(element, "no topic brings the changes of \(name)")
     }
-    if let conditions = reader.object("where") {
-      let known = source.snapshotObjects.map(\.entity)
-      for name in self.conditions.keys.sorted() where !known.contains(name) {
-        conditions.reportUnknown(name, name, called: "object", known: known)
-      }
-    }
+    source.checkObjects(of: "where", self.conditions, reader)
     if self.mode == .initial, self.objects.isEmpty, let channel = known.first(where: \.isChannel) {
       reader.report(
         "objects",
@@ -134,7 +129,8 @@ extension Kind<[String]> {
 }
 
 extension Kind<[String: String]> {
-  fileprivate static var conditions: Self {
+  /// SOQL conditions by object.
+  static var conditions: Self {
     Self(.map(of: .text(minLength: 1), minCount: 1)) { reader, name, _ in
       guard let object = reader.object(name) else { return nil }
       var conditions: [String: String] = [:]
@@ -151,6 +147,30 @@ extension Kind<[String: String]> {
 }
 
 extension SourceConfiguration {
+  /// The SOQL condition of the records of an object that are read, and its key.
+  func scope(of entity: String) -> (condition: String, key: String)? {
+    self.subset[entity].map { ($0, "source.subset") }
+      ?? self.snapshot.conditions[entity].map { ($0, "source.snapshot.where") }
+  }
+
+  fileprivate func checkObjects(
+    of key: String, _ conditions: [String: String], _ reader: JSONReader
+  ) {
+    guard let object = reader.object(key) else { return }
+    let known = self.snapshotObjects.map(\.entity)
+    for name in conditions.keys.sorted() where !known.contains(name) {
+      object.reportUnknown(name, name, called: "object", known: known)
+    }
+  }
+
+  func checkSubset(_ reader: JSONReader) {
+    self.checkObjects(of: "subset", self.subset, reader)
+    for name in self.subset.keys.sorted() where self.snapshot.conditions[name] != nil {
+      reader.object("subset")?.report(
+        name, "\(name) is also in source.snapshot.where; a subset limits what is read, too")
+    }
+  }
+
   /// Objects whose records can be read, with the topics that bring their changes.
   var snapshotObjects: [(entity: String, topic: String)] {
     let changes = self.topics.filter { TopicName.hasChanges($0.name) }

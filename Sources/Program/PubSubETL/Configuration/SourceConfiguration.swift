@@ -44,6 +44,8 @@ struct SourceConfiguration: KeyedObject, Sendable {
   var lookups = LookupsConfiguration()
   /// Nil: values that change without events stay as of the record's last event or read.
   var refresh: RefreshConfiguration?
+  /// SOQL conditions by object: tables have the records that meet them, and no others.
+  var subset: [String: String] = [:]
   /// The subscription whose position the service keeps, too; then there is one topic, without a start.
   var managed: ManagedSubscription.Record?
 
@@ -81,6 +83,11 @@ struct SourceConfiguration: KeyedObject, Sendable {
         "rows: a change of several records is one row per record; array: one row with all IDs."),
       .key("snapshot", \.snapshot, .object, "Which records are read in addition to changes."),
       .key(
+        "subset", \.subset, .conditions,
+        "Conditions in SOQL, by the API name of an object: tables have the records that meet them, "
+          + "and no others. A record enters and leaves when a change makes it.",
+        example: ["Account": "BillingCountry = 'Germany'"]),
+      .key(
         "lookups", \.lookups, .object,
         "Objects without change events, such as UserRole or RecordType, whose records are read "
           + "regularly."),
@@ -97,6 +104,7 @@ struct SourceConfiguration: KeyedObject, Sendable {
       self.topics[index].start = self.start
     }
     if let object = reader.object("snapshot") { self.snapshot.check(object, in: self) }
+    self.checkSubset(reader)
     if let object = reader.object("lookups") { self.lookups.check(object, in: self) }
     if let object = reader.object("refresh") { self.refresh?.check(object, in: self) }
     guard self.managed != nil else { return }

@@ -241,7 +241,8 @@ enum EndReason: String, CaseIterable, Sendable {
     case .refused:
       "the org or the service refused the request: a permission is missing, or the topic, "
         + "object or event is not valid"
-    case .refusedCondition: "the org refused a condition of `snapshot --where` or `source.snapshot.where`"
+    case .refusedCondition:
+      "the org refused a condition of `snapshot --where`, `source.snapshot.where` or `source.subset`"
     case .rejectedRow: "the database refused a row"
     case .schema: "an event does not fit its schema; `publish`: the schema is not available"
     case .severalOrgs: "`checkpoint restore` found manifests of several orgs"

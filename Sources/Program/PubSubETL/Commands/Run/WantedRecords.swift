@@ -26,14 +26,16 @@ struct Wanted {
 
   /// - Parameters:
   ///   - condition: see `ReadObject.condition`.
-  ///   - scope: see `ReadObject.scope`.
-  func reads(_ layout: RecordLayout, condition: String?, scope: String?) -> [ReadObject] {
+  ///   - source: knows the records that are copied.
+  func reads(
+    _ layout: RecordLayout, condition: String?, of source: SourceConfiguration
+  ) -> [ReadObject] {
     var objects: [ReadObject] = []
     if !self.initial.isEmpty || !self.anew.isEmpty || self.isRepaired {
       var object = ReadObject(
         entity: self.entity, topic: self.topic, layout: layout, initial: self.initial,
         anew: self.anew, condition: condition, isRepaired: self.isRepaired)
-      object.scope = scope
+      object.limit(to: source)
       objects.append(object)
     }
     for (fields, sinks) in self.filling {
@@ -67,6 +69,13 @@ struct Wanted {
     self.isRepaired =
       try self.isRepaired || follows || !self.initial.isEmpty || !self.anew.isEmpty
       || store.recordsToRepair(self.entity, after: "", limit: 1)?.isEmpty != true
+  }
+}
+
+extension ReadObject {
+  mutating func limit(to source: SourceConfiguration) {
+    self.scope = source.scope(of: self.entity)?.condition
+    self.isSubset = source.subset[self.entity] != nil
   }
 }
 

@@ -76,8 +76,7 @@ struct SnapshotRun {
     }
     let streamed = wanted.flatMap { object in
       layouts[object.entity].map {
-        object.reads(
-          $0, condition: purpose.condition, scope: source.snapshot.conditions[object.entity])
+        object.reads($0, condition: purpose.condition, of: source)
       } ?? []
     }
     let refreshed = try refreshes.compactMap { refresh in
@@ -89,8 +88,8 @@ struct SnapshotRun {
     for object in streamed where !object.initial.isEmpty || !object.anew.isEmpty {
       if let condition = object.condition {
         try await client.check(condition, of: "--where", on: object.entity)
-      } else if object.filling == nil, let scope = object.scope {
-        try await client.check(scope, of: "source.snapshot.where", on: object.entity)
+      } else if object.filling == nil, let scope = source.scope(of: object.entity) {
+        try await client.check(scope.condition, of: scope.key, on: object.entity)
       }
     }
     for store in sinks.copies {
@@ -201,11 +200,10 @@ extension SnapshotRun {
         lines.append(
           "records: \(entity), \(Phrase.count(count, "record")) and "
             + "\(Phrase.count(object.fields.count, "field")) can be read")
-        if let scope = configuration.source.snapshot.conditions[entity] {
-          try await client.check(scope, of: "source.snapshot.where", on: entity)
-          let count = try await client.count(entity, where: "(\(scope))")
-          lines.append(
-            "records: \(entity), \(Phrase.count(count, "record")) meet source.snapshot.where")
+        if let scope = configuration.source.scope(of: entity) {
+          try await client.check(scope.condition, of: scope.key, on: entity)
+          let count = try await client.count(entity, where: "(\(scope.condition))")
+          lines.append("records: \(entity), \(Phrase.count(count, "record")) meet \(scope.key)")
         }
         if let layout = layouts[entity] {
           let blind = BlindFields(layout, object)

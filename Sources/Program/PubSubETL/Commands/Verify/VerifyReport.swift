@@ -16,7 +16,7 @@ struct VerifyReport {
     /// change was compared with `SystemModstamp`.
     var comparesStamps = false
     var findings = CopyFindings()
-    /// `source.snapshot.where` of the object.
+    /// The SOQL condition of the records that are copied.
     var scope: String?
     /// Nil where no values are compared, and for copies without formulas.
     var formulas: FormulaFindings?

@@ -70,7 +70,7 @@ struct VerifyRun: Sendable {
       }
       var object = ReadObject(entity: entity, topic: topic, layout: layout)
       // The other records of the copy are then read by ID, because no record of the org matches.
-      object.scope = self.configuration.source.snapshot.conditions[entity]
+      object.limit(to: self.configuration.source)
       let settled = try await self.settledTime(client, entity)
       for sink in sinks {
         guard case .complete(let through)? = states[sink.name]?.objects[entity] else { continue }
@@ -81,7 +81,10 @@ struct VerifyRun: Sendable {
         entry.columns = Set(layout.columns.lazy.filter { !$0.isMetadata }.map(\.name))
         entry.unread = SnapshotPlan(layout, description).unread
         entry.scope = object.scope
-        parts.append(ComparedPart(object: object, sink: sink, entry: entry))
+        // Files have all changes.
+        var part = object
+        part.isSubset = object.isSubset && sink.keepsPosition
+        parts.append(ComparedPart(object: part, sink: sink, entry: entry))
       }
     }
     var report = VerifyReport(pipeline: self.configuration.name, depth: self.request.depth)

@@ -15,6 +15,7 @@ struct PostgresSettings: ConfiguredSink, Equatable {
     var sink = self.sink
     let snapshot = pipeline.source.snapshot
     sink.polls = pipeline.source.polls
+    sink.subsets = Set(pipeline.source.subset.keys)
     sink.refreshes = pipeline.source.refreshKeys
     if snapshot.mode != .never || pipeline.repair.mode == .auto || !sink.polls.isEmpty
       || !sink.refreshes.isEmpty
