@@ -83,6 +83,36 @@ import Testing
     #expect(throws: RESTError.self) { try PolledSchema(hidden) }
   }
 
+  @Test("The rows of a field history, which never change, are found by their creation")
+  func fieldHistory() throws {
+    let fields = [
+      ("Id", "id"), ("IsDeleted", "boolean"), ("OpportunityId", "reference"),
+      ("CreatedDate", "datetime"), ("Field", "picklist"), ("OldValue", "anyType"),
+      ("NewValue", "anyType"),
+    ]
+    let object = try Self.description(fields, name: "OpportunityFieldHistory")
+    let layout = try AvroEventDecoder(
+      json: PolledSchema(object).json, schemaID: "x",
+      topic: "/data/OpportunityFieldHistoryChangeEvent"
+    ).layout
+    let columns = layout.columns.filter { !$0.isMetadata }
+    #expect(
+      columns.map { "\($0.name) \($0.salesforceType ?? "-")" } == [
+        "OpportunityId ForeignKey:EntityId", "CreatedDate Data:DateTime",
+        "Field Data:DynamicEnum", "OldValue Data:Text", "NewValue Data:Text",
+      ])
+    let plan = SnapshotPlan(layout, object, findsDeleted: true)
+    #expect(plan.unread.isEmpty)
+    #expect(
+      plan.fields == [
+        "Id", "CreatedDate", "OpportunityId", "Field", "OldValue", "NewValue", "IsDeleted",
+      ])
+    // Without the values, nothing shows that records stay as they are.
+    #expect(throws: RESTError.self) {
+      try PolledSchema(Self.description(fields.filter { $0.0 != "OldValue" }))
+    }
+  }
+
   @Test("An object without a recycle bin has no field that says so")
   func withoutBin() throws {
     let object = try Self.description([

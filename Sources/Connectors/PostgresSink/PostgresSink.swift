@@ -353,8 +353,10 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
     try self.updateViews(
       tables.current.map { ReportedTables(current: $0, history: tables.history) })
     if !tables.changes.isEmpty { try self.comment(on: layout.entity) }
-    if !tables.changes.isEmpty, layout.entity == ChangesView.Users.entity {
-      try self.updateUserNames()
+    if !tables.changes.isEmpty,
+      layout.entity == ChangesView.Users.entity || FieldHistoryTable.isFieldHistory(layout.entity)
+    {
+      try self.updateAllChanges()
     }
     if !tables.changes.isEmpty { try self.updateFormulas(besides: layout.entity) }
     if !tables.changes.isEmpty { try self.warnOfReaders() }

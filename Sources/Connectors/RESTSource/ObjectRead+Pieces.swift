@@ -24,7 +24,7 @@ extension ObjectRead {
       let end = min(pass.row + most, page.records.count)
       let listed = page.records[pass.row..<end]
       for record in listed where record["IsDeleted"] == "true" {
-        batch.addDeletion(record["Id"] ?? "", stamp: record["SystemModstamp"] ?? "")
+        batch.addDeletion(record["Id"] ?? "", stamp: record[plan.stampName] ?? "")
       }
       let ids = listed.filter { $0["IsDeleted"] != "true" }.compactMap { $0["Id"] }
         .filter(SOQL.isRecordID)

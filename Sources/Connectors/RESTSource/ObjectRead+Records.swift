@@ -137,7 +137,7 @@ extension ObjectRead {
         for record in found.records where record["IsDeleted"] == "true" {
           guard let id = record["Id"], asked.contains(id) else { continue }
           if isLong {
-            batch.addDeletion(id, stamp: record["SystemModstamp"] ?? "")
+            batch.addDeletion(id, stamp: record[plan.stampName] ?? "")
           } else {
             batch.add(record, isDeleted: true)
           }

@@ -192,7 +192,7 @@ struct ObjectRead: Sendable {
       progress.pass.fields = plan.readFields(of: self.layout, refresh, object)
       if progress.pass.fields?.isEmpty == true { return progress.pass.forgetJob() }
     }
-    let condition = try await self.condition(of: progress.pass)
+    let condition = try await self.condition(of: progress.pass, stamp: plan.stampName)
     let marks = plan.deletedField == nil ? [] : ["IsDeleted"]
     let statement = SOQL.select(
       progress.pieces == 0 ? plan.fields : Array(plan.fields.prefix(2)) + marks,
@@ -217,7 +217,9 @@ struct ObjectRead: Sendable {
   }
 
   /// The condition of a pass, in parentheses; nil for all records.
-  private func condition(of pass: ReadPass) async throws -> String? {
+  ///
+  /// - Parameter stamp: the field that says when a record was last changed.
+  private func condition(of pass: ReadPass, stamp: String) async throws -> String? {
     if let condition, let scope, self.isSubset { return "((\(condition)) AND (\(scope)))" }
     if let condition = self.condition ?? self.scope { return "(\(condition))" }
     guard pass.isOfChanges else { return nil }
@@ -233,7 +235,7 @@ struct ObjectRead: Sendable {
       self.client.serviceTime(at: now) ?? self.options.serviceClock?.time(at: now)
       ?? self.client.clock.wallTime
     let start = time - Int64((now - since + PollSchedule.overlap) / .milliseconds(1))
-    return "(SystemModstamp >= \(UTCTime.timestamp(milliseconds: start)))"
+    return "(\(stamp) >= \(UTCTime.timestamp(milliseconds: start)))"
   }
 
   private func readJob(

@@ -26,7 +26,7 @@ package struct PolledSchema: Sendable, Equatable {
       throw RESTError(
         .configuration, "\(object.name): the org does not allow queries of this object")
     }
-    guard object.field("SystemModstamp") != nil else {
+    guard object.field("SystemModstamp") != nil || object.isFieldHistory else {
       throw RESTError(
         .configuration,
         "\(object.name) has no field SystemModstamp, so its changes cannot be found; remove it from "
@@ -34,7 +34,9 @@ package struct PolledSchema: Sendable, Equatable {
     }
     let fields = object.fields.compactMap { field -> String? in
       guard !Self.ofEveryRow.contains(field.name), !field.isCalculated else { return nil }
-      return Self.member(field)
+      // The values before and after have the type of the field that was changed.
+      let type = object.isFieldHistory && field.type == "anyType" ? "string" : field.type
+      return Self.member(field, as: type)
     }
     let stem = object.name.hasSuffix("__c") ? String(object.name.dropLast()) : object.name
     self.json = """
@@ -44,18 +46,18 @@ package struct PolledSchema: Sendable, Equatable {
   }
 
   /// Nil for a field that is not a single value.
-  private static func member(_ field: ObjectDescription.Field) -> String? {
-    guard let (avro, type) = Self.types(of: field) else { return nil }
+  private static func member(_ field: ObjectDescription.Field, as described: String) -> String? {
+    guard let (avro, type) = Self.types(of: field, as: described) else { return nil }
     let doc = type.map { ",\"doc\":\"\($0)\"" } ?? ""
     return "{\"name\":\"\(field.name)\",\"type\":[\"null\",\"\(avro)\"]\(doc),\"default\":null}"
   }
 
   /// The Avro type and the `doc` of a field in change events (ChangeEvents.md#field-types).
   private static func types(
-    of field: ObjectDescription.Field
+    of field: ObjectDescription.Field, as described: String
   ) -> (avro: String, doc: String?)? {
     guard !field.isCompound else { return nil }
-    switch field.type {
+    switch described {
     case "anyType": return nil
     case "boolean": return ("boolean", "Data:Boolean")
     case "int": return ("int", "Data:Integer")

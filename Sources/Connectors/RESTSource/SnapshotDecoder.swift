@@ -56,9 +56,9 @@ package struct SnapshotDecoder {
     }
     guard let stamp = UTCTime.timestamp(texts[SnapshotPlan.stampField]),
       CommitTime.range.contains(stamp)
-    else { throw SnapshotRowError(field: "SystemModstamp", "not a usable time") }
+    else { throw SnapshotRowError(field: self.plan.stampName, "not a usable time") }
     if let latestStamp, stamp > latestStamp {
-      throw SnapshotRowError(field: "SystemModstamp", "later than the org's own clock")
+      throw SnapshotRowError(field: self.plan.stampName, "later than the org's own clock")
     }
     let row = batch.addRow()
     let recordID = batch.append(id.bindMemory(to: UInt8.self))

@@ -47,7 +47,8 @@ package struct SnapshotPlan: Sendable, Equatable {
   package let object: String
   /// The first characters of the records' IDs; nil if unknown.
   let keyPrefix: String?
-  /// The fields to select, in this order: `Id`, `SystemModstamp`, then the fields of the schema.
+  /// The fields to select, in this order: `Id`, `SystemModstamp` or what an object has instead, then
+  /// the fields of the schema.
   package let fields: [String]
   package let unread: [Unread]
   /// The index in `fields` of the field that says whether a record is deleted; nil if it is not
@@ -61,6 +62,7 @@ package struct SnapshotPlan: Sendable, Equatable {
 
   static let idField = 0
   static let stampField = 1
+  var stampName: String { self.fields[Self.stampField] }
 
   /// - Parameters:
   ///   - layout: the layout of the object's events as decoded, before any stage.
@@ -99,13 +101,14 @@ package struct SnapshotPlan: Sendable, Equatable {
 
   private struct Builder {
     let described: [String: ObjectDescription.Field]
-    var fields = ["Id", "SystemModstamp"]
+    var fields: [String]
     var steps: [Step] = []
     var compounds: [Compound] = []
     var unread: [Unread] = []
     var isOfOutdatedSchema = false
 
     init(_ object: ObjectDescription) {
+      self.fields = ["Id", object.stampField]
       self.described = Dictionary(
         object.fields.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     }

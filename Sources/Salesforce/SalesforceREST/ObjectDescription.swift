@@ -54,6 +54,16 @@ package struct ObjectDescription: Sendable, Equatable {
   package var fields: [Field]
 
   package func field(_ name: String) -> Field? { self.fields.first { $0.name == name } }
+
+  /// Its records are changes of fields of other records, such as `OpportunityFieldHistory`. They
+  /// never change themselves.
+  package var isFieldHistory: Bool {
+    self.field("SystemModstamp") == nil
+      && ["Field", "OldValue", "NewValue", "CreatedDate"].allSatisfy { self.field($0) != nil }
+  }
+
+  /// The field that says when a record was last changed.
+  package var stampField: String { self.isFieldHistory ? "CreatedDate" : "SystemModstamp" }
 }
 
 extension ObjectDescription {

@@ -33,6 +33,10 @@ struct RecordOptions: ParsableArguments {
   var maxQueryFields: Int?
   @Option(help: "API calls in 24 hours.")
   var callLimit = 100_000
+  @Flag(
+    name: .customLong("field-history"),
+    help: "REST and Bulk have OpportunityFieldHistory, with the changes of tracked fields.")
+  var tracksFields = false
   @Flag(help: "Compresses what REST and Bulk answer, for clients that accept gzip.")
   var gzip = false
   @Option(help: "Milliseconds for which a Bulk job is queued.")
@@ -61,6 +65,7 @@ struct RecordOptions: ParsableArguments {
     org.unshared = self.unshared
     org.hiddenFields = self.hiddenFields
     org.hasFormulas = self.hasFormulas
+    org.tracksFields = self.tracksFields
     org.classifiedFields = self.classifiedFields
     org.userPermissions = self.userPermissions
     org.maxQueryFields = self.maxQueryFields

@@ -9,12 +9,16 @@ by record and column by column.
 
 - random: objects with values of every type. Stamps move without an event, too, and records leave the recycle bin.
 - fields: a field is added in the org, so all records are read again; another one is deleted.
+- history: `opportunity_changes` has the changes from before the first event, from the lookup OpportunityFieldHistory,
+  and those since, from events; each once.
 - sales: the lookup User names those who changed an opportunity; a run that follows reads it again and again.
 
 Prints one JSON line for each; exits 1 on any difference, after the first ten.
 """
 
+import collections
 import contextlib
+import datetime
 import json
 import os
 import random
@@ -32,12 +36,13 @@ TOPIC = "/data/OpportunityChangeEvent"
 LOOKUPS = ["Account", "Contact", "Station__c"]
 # So short that every run finds them due, but for the one right after a read.
 EVERY = "1s"
+EPOCH = datetime.datetime(1970, 1, 1)
 LIMIT = 120
 
 
 def main():
     arguments = harness.arguments(seed=1, existing=1500, rounds=4, kills=4)
-    for prove in (prove_random, prove_fields, prove_sales):
+    for prove in (prove_random, prove_fields, prove_history, prove_sales):
         work = "%s/%s" % (arguments.work, prove.__name__)
         os.makedirs(work, exist_ok=True)
         print(json.dumps({"proof": prove.__name__, **prove(arguments, work)}), flush=True)
@@ -104,6 +109,19 @@ def flat(base):
             self.flatten(state, lookups)
 
     return FlatComparison
+
+
+def shown(value):
+    """A value of the truth, or its text in the view, in one form."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    text = str(value).replace("\r\n", "\n").replace("\0", "\ufffd")
+    for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S.%fZ"):
+        with contextlib.suppress(ValueError):
+            return (datetime.datetime.strptime(text, form) - EPOCH) / datetime.timedelta(milliseconds=1)
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return text
 
 
 class Lookups(harness.Exporter):
@@ -238,6 +256,48 @@ class Lookups(harness.Exporter):
             self.fail("the comment is not right:", comment)
         return counts
 
+    def compare_changes(self, events, published, counts):
+        """Each change of a tracked field has one row: those of the first events from the field history.
+
+        That has no row if the value stayed the same. Where the truth does not show the value before, there may be one.
+        """
+        tracked = {name for (name,) in postgres.query(
+            self.url, "SELECT DISTINCT field FROM %s.opportunityfieldhistory" % SCHEMA)}
+        required, possible, values, fields = collections.Counter(), collections.Counter(), {}, set()
+        for number, event in enumerate(events):
+            header = event["header"]
+            source = "field history" if number < published else "event"
+            for record in header["recordIds"]:
+                if header["changeType"] != "UPDATE":
+                    # All values, and none for those that are missing.
+                    values[record] = collections.defaultdict(lambda: None, event["fields"])
+                    continue
+                known = values.setdefault(record, {})
+                for name in {*header["changedFields"], *header["nulledFields"]}:
+                    new = event["fields"].get(name)
+                    is_new = known.get(name, self) != new if not isinstance(known, collections.defaultdict) \
+                        else known[name] != new
+                    is_sure = isinstance(known, collections.defaultdict) or name in known
+                    known[name] = new
+                    if name not in tracked and name.removesuffix("Id") not in tracked:
+                        continue
+                    fields.add(name.lower())
+                    key = record, name.lower(), source, shown(new)
+                    if source == "event" or is_sure and is_new:
+                        required[key] += 1
+                    elif not is_sure:
+                        possible[key] += 1
+        found = collections.Counter(
+            (*row[:3], shown(None if row[3] == "-" else bytes.fromhex(row[3]).decode())) for row in postgres.query(
+                self.url, "SELECT id, field, source, coalesce(encode(convert_to(new_value, 'UTF8'), 'hex'), '-')"
+                " FROM %s.opportunity_changes WHERE change_type = 'UPDATE'" % SCHEMA) if row[1] in fields)
+        if required - found or found - (required + possible):
+            self.fail("changes differ: missing", list((required - found).items())[:5],
+                      "more", list((found - required - possible).items())[:5])
+        for (_, _, source, _), count in found.items():
+            counts[source] += count
+        counts["required"] += sum(required.values())
+
     def freshness(self, entity):
         names = ("state", "polled_every", "polled_at", "complete_through", "topics", "snapshot_state", "pipeline")
         rows = postgres.query(
@@ -329,6 +389,30 @@ def prove_fields(arguments, work):
             pipeline.fail("the records were not read again without the field")
         result["after_deletion"] = pipeline.compare(without={"score__c"})["tables"]["differences"]
         return result
+
+
+def prove_history(arguments, work):
+    """The topic is read from the end of what was published before the first run."""
+    arguments.existing = min(arguments.existing, 300)
+    with org(arguments, work, "--topics", TOPIC, "--events", "2000", "--silent", "0", "--extremes", "0",
+             "--field-history", "--keepalive-interval", "1") as (simulator, cluster):
+        pipeline = Lookups(arguments, work, simulator, cluster, ["OpportunityFieldHistory"])
+        document = harness.read_json(pipeline.path)
+        document["source"]["start"] = "latest"
+        harness.write_json(pipeline.path, document)
+        published = len(simulator.published([TOPIC]))
+        pipeline.run()
+        # Records change on both sides of the seam, some within its seconds.
+        counts = collections.Counter()
+        for number in range(3):
+            simulator.publish(80, TOPIC)
+            pipeline.read_all()
+            pipeline.compare_changes(simulator.published([TOPIC]), published, counts)
+            if number == 0:
+                simulator.advance("60s")
+        if not counts["event"] or not counts["field history"]:
+            pipeline.fail("a source has no changes:", counts)
+        return dict(counts)
 
 
 def prove_sales(arguments, work):

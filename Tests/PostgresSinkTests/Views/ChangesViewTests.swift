@@ -65,6 +65,70 @@ import Testing
       ])
   }
 
+  @Test("Changes from before the first event of a record come from the field history, each once")
+  func fieldHistory() async throws {
+    var tables = try await Self.tables()
+    tables.history.dataColumns[2].salesforceType = "ForeignKey:EntityId"
+    let columns = [
+      ("ThingId", "text"), ("Field", "text"), ("OldValue", "text"), ("NewValue", "text"),
+      ("CreatedDate", "timestamp with time zone"), ("CreatedById", "text"), ("DataType", "text"),
+    ]
+    let definitions = columns.map { "\($0.0.lowercased()) \($0.1)" }
+    let registered = columns.map { "('things', '\($0.0.lowercased())', '\($0.0)', '\($0.1)')" }
+    try tables.connection.execute(
+      """
+      CREATE TABLE \(Self.schema).things (\(definitions.joined(separator: ", "))); \
+      INSERT INTO \(Self.schema)._etl_table VALUES ('things', 'ThingHistory', 'current'); \
+      INSERT INTO \(Self.schema)._etl_column (table_name, column_name, path, pg_type) \
+      VALUES \(registered.joined(separator: ", "))
+      """)
+    // The columns are the same as without it.
+    #expect(try Self.update(tables) == .unchanged)
+    let events: [SampleEvent] = [
+      SampleEvent(
+        change: .create, recordID: "3", ordinal: 1, time: 500, values: ["name": .text("b")]),
+      SampleEvent(
+        change: .update, recordID: "1", ordinal: 2, time: 1000, values: ["name": .text("c")]),
+    ]
+    for event in events { try tables.insert(event) }
+    let changes: [(String, String, String?, String?, Int, String)] = [
+      ("1", "created", nil, nil, 100, "Text"), ("1", "Name", "a", "b", 900, "Text"),
+      // That of the event, by another clock, and another field at that time.
+      ("1", "Name", "b", "c", 997, "Text"), ("1", "Order", "1.0", "1.25E1", 998, "Double"),
+      ("1", "Name", "c", "d", 1010, "Text"),
+      // Names and IDs of a reference, texts that are too long, and a field that events lack.
+      ("2", "Description", "Ann", "Bob", 950, "Text"),
+      ("2", "Description", "005a", "005b", 950, "EntityId"),
+      ("2", "Tags", nil, nil, 960, "Text"), ("2", "locked", "false", "true", 970, "Boolean"),
+      ("2", "Amount", "1e999", "2026-02-17T04:03:15.000+0000", 980, "Text"),
+      // Before a creation there is nothing.
+      ("3", "created", nil, nil, 480, "Text"), ("3", "Name", "a", "b", 490, "Text"),
+    ]
+    for (record, field, old, new, time, type) in changes {
+      try tables.connection.query(
+        "INSERT INTO \(Self.schema).things VALUES ($1, $2, $3, $4, to_timestamp(\(time)), 'user-9', $5)",
+        [record, field, old, new, type])
+    }
+    let found = try tables.rows(
+      """
+      SELECT extract(epoch FROM changed_at)::int, id, field, old_value, new_value, changed_by, \
+      change_type, old_is_known, new_is_known, source \
+      FROM \(Self.changes) ORDER BY changed_at, id, field
+      """)
+    #expect(
+      found == [
+        "100|1|-|-|-|user-9|CREATE|-|-|field history",
+        "500|3|-|-|-|user-1|CREATE|-|-|event",
+        "900|1|name|a|b|user-9|UPDATE|t|t|field history",
+        "950|2|description|005a|005b|user-9|UPDATE|t|t|field history",
+        "960|2|tags|-|-|user-9|UPDATE|f|f|field history",
+        "970|2|locked|false|true|user-9|UPDATE|t|t|field history",
+        "980|2|amount \"net\"|1e999|2026-02-17T04:03:15.000Z|user-9|UPDATE|t|t|field history",
+        "998|1|order|1|12.5|user-9|UPDATE|t|t|field history",
+        "1000|1|name|-|c|user-2|UPDATE|f|t|event",
+      ])
+  }
+
   @Test(
     "A long text that came as a diff is not known, neither as the new value nor as the next old one"
   )

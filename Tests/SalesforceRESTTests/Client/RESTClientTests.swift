@@ -25,6 +25,34 @@ import Testing
     await org.stop()
   }
 
+  @Test("A field history has a row for the creation of each record, and two for a new reference")
+  func fieldHistory() async throws {
+    let org = try await OrgServer {
+      $0.org.tracksFields = true
+      $0.org.existing = 20
+      $0.org.events = 200
+      $0.org.topics = ["/data/OpportunityChangeEvent"]
+    }
+    let object = try await org.client.describe("OpportunityFieldHistory")
+    #expect(object.isFieldHistory && object.stampField == "CreatedDate")
+    let fields = [
+      "Id", "OpportunityId", "Field", "DataType", "OldValue", "NewValue", "CreatedDate",
+    ]
+    let rows = try await org.client.query(SOQL.select(fields, from: object.name)).records
+    #expect(rows.count { $0["Field"] == "created" } >= 20)
+    let changes = rows.filter { $0["Field"] != "created" }
+    #expect(!changes.isEmpty && changes.allSatisfy { $0["OldValue"] != $0["NewValue"] })
+    let owners = changes.filter { $0["Field"] == "Owner" }
+    #expect(owners.count { $0["DataType"] == "EntityId" } * 2 == owners.count && !owners.isEmpty)
+    let since = try #require(changes.last?["CreatedDate"])
+    let newer = try await org.client.query(
+      SOQL.select(
+        fields, from: object.name, where: "(CreatedDate >= \(since.replacing("+0000", with: "Z")))")
+    )
+    #expect((1..<rows.count).contains(newer.records.count))
+    await org.stop()
+  }
+
   @Test("A query is read to its last page, and a record by its ID has the same values")
   func pages() async throws {
     let org = try await OrgServer { $0.org.existing = 2300 }

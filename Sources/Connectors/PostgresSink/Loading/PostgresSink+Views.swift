@@ -157,8 +157,9 @@ extension PostgresSink {
     for conflict in conflicts { self.warn(conflict.message) }
   }
 
-  /// Shows the names of users in all views, now that there is a table with them.
-  func updateUserNames() throws {
+  /// Updates the changes of all objects, now that there is a table with the names of users or with a
+  /// field history.
+  func updateAllChanges() throws {
     let stored = try self.session.retrying { try self.catalog.storedTables(over: $0) }
     for tables in stored {
       try self.updateChanges(ReportedTables(current: tables.current, history: tables.history))

@@ -8,7 +8,7 @@ extension ChangesView {
     """
     SELECT h._record_id, f.field, CASE WHEN k.is_known THEN \(self.text("v.old_value")) END, \
     \(self.text("v.new_value")), h._read_at, NULL::text, NULL::text, h._change_type, NULL::text, \
-    k.is_known, true FROM \(self.name) AS h \
+    k.is_known, true, 'refresh' FROM \(self.name) AS h \
     CROSS JOIN LATERAL (SELECT to_jsonb(h.*) AS image OFFSET 0) AS i \
     CROSS JOIN LATERAL (\(self.refreshedFields)) AS f \
     LEFT JOIN LATERAL (\(self.lastSetter)) AS e ON true \

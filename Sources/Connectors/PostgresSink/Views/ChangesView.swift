@@ -45,6 +45,8 @@ struct ChangesView {
   var users: Users?
   /// Milliseconds; see `ReadMerge`.
   var visibilityWait = ReadMerge.visibilityWait
+  /// The changes from before the first event, if the org's field history is copied.
+  var fieldHistory: FieldHistoryTable?
   /// Other changes may have been left out between two, so that no value before is known.
   var selectsChanges = false
   /// Fields that change without events are read again and again.
@@ -57,12 +59,13 @@ struct ChangesView {
     Column(name: "changed_by", type: "text"), Column(name: "changed_by_name", type: "text"),
     Column(name: "change_type", type: "text"), Column(name: "transaction_key", type: "text"),
     Column(name: "old_is_known", type: "boolean"), Column(name: "new_is_known", type: "boolean"),
+    Column(name: "source", type: "text"),
   ]
 
   init(_ history: TableDefinition) { self.history = history }
 
   var name: String { self.history.qualifiedName }
-  private var bookkeeping: Bookkeeping { Bookkeeping(schema: self.history.schema) }
+  var bookkeeping: Bookkeeping { Bookkeeping(schema: self.history.schema) }
 
   // No WITH and no OFFSET here, so that the newest changes come from the end of an index, which has
   // the rows of reads before them: they have no time.
@@ -72,13 +75,15 @@ struct ChangesView {
     AS old_value, CASE WHEN k.new_is_known THEN \(self.text("v.new_value")) END AS new_value, \
     h._commit_timestamp AS changed_at, h._commit_user AS changed_by, \
     \(self.userName) AS changed_by_name, h._change_type AS change_type, \
-    h._transaction_key AS transaction_key, k.old_is_known, k.new_is_known FROM \(self.name) AS h \
+    h._transaction_key AS transaction_key, k.old_is_known, k.new_is_known, 'event'::text AS source \
+    FROM \(self.name) AS h \
     CROSS JOIN LATERAL (SELECT to_jsonb(h.*) AS image OFFSET 0) AS i \
     CROSS JOIN LATERAL (\(self.fields)) AS f \
     LEFT JOIN LATERAL (\(self.lastEvent)) AS e ON true \
     \(self.hasReads ? "LEFT JOIN LATERAL (\(self.lastRead)) AS r ON true " : "")\
     CROSS JOIN LATERAL (\(self.values)) AS v CROSS JOIN LATERAL (\(self.knowledge)) AS k\
-    \(self.userJoin) WHERE h._kind IN ('change', 'gap') AND h._commit_timestamp IS NOT NULL
+    \(self.userJoin("h._commit_user")) WHERE h._kind IN ('change', 'gap') \
+    AND h._commit_timestamp IS NOT NULL\(self.earlierChanges)
     """ + (self.hasRefreshes && self.hasReads ? " UNION ALL \(self.refreshed)" : "")
   }
 
@@ -155,7 +160,7 @@ struct ChangesView {
 
   // MARK: Values before
 
-  private static let tolerance = "interval '\(ReadMerge.clockTolerance) ms'"
+  static let tolerance = "interval '\(ReadMerge.clockTolerance) ms'"
   private var wait: String { "interval '\(self.visibilityWait) ms'" }
 
   /// The last event before this one that sets the field, or may have.
@@ -305,7 +310,7 @@ struct ChangesView {
 
   // MARK: Users
 
-  private var userName: String {
+  var userName: String {
     guard let users else { return "NULL::text" }
     let parts = users.nameColumns.map {
       "nullif(to_jsonb(u.*) ->> \(SQLIdentifier.literal($0)), '')"
@@ -313,8 +318,8 @@ struct ChangesView {
     return "nullif(concat_ws(' ', \(parts.joined(separator: ", "))), '')"
   }
 
-  private var userJoin: String {
+  func userJoin(_ id: String) -> String {
     guard let users else { return "" }
-    return " LEFT JOIN \(self.bookkeeping.qualified(users.table)) AS u ON u.id = h._commit_user"
+    return " LEFT JOIN \(self.bookkeeping.qualified(users.table)) AS u ON u.id = \(id)"
   }
 }

@@ -26,6 +26,7 @@ extension ReportingViews {
     view.hasRefreshes = self.refreshed.contains(history.entity)
     view.users = users
     if users == nil { view.users = try self.users(over: connection) }
+    view.fieldHistory = try self.fieldHistory(of: current.entity, over: connection)
     let state = try ViewState(name, self.bookkeeping, over: connection)
     return ViewChange(
       name: name, query: view.query, state: state,
@@ -66,6 +67,37 @@ extension ReportingViews {
     guard let first = rows.first, let table = found[first, 0] else { return nil }
     return ChangesView.Users(
       table: table, nameColumns: rows.filter { found[$0, 0] == table }.compactMap { found[$0, 1] })
+  }
+
+  /// The table of the field history of an object; nil if none has all columns that the view needs.
+  private func fieldHistory(
+    of object: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> FieldHistoryTable? {
+    guard try self.exists("_etl_column", over: connection),
+      try self.exists("_etl_table", over: connection)
+    else { return nil }
+    let needed = FieldHistoryTable.needed + [FieldHistoryTable.parent(object)]
+    let found = try connection.query(
+      """
+      SELECT t.table_name, c.path, min(c.column_name) \
+      FROM \(self.bookkeeping.qualified("_etl_table")) AS t \
+      JOIN \(self.bookkeeping.qualified("_etl_column")) AS c ON c.table_name = t.table_name \
+      WHERE t.kind = 'current' AND t.entity = $1 AND c.path = ANY ($2::text[]) \
+      AND c.pg_type = CASE c.path WHEN 'CreatedDate' THEN '\(PostgresType.timestamptz.sqlName)' ELSE 'text' END \
+      AND to_regclass(quote_ident($3) || '.' || quote_ident(t.table_name)) IS NOT NULL \
+      GROUP BY 1, 2 ORDER BY 1, 2
+      """,
+      [
+        FieldHistoryTable.entity(of: object),
+        SQLArray.literal(needed + [FieldHistoryTable.dataType]), self.bookkeeping.schema,
+      ])
+    var tables: [String: [String: String]] = [:]
+    for row in 0..<found.rowCount {
+      tables[found[row, 0] ?? "", default: [:]][found[row, 1] ?? ""] = found[row, 2]
+    }
+    return tables.sorted { $0.key < $1.key }.first { _, columns in
+      needed.allSatisfy { columns[$0] != nil }
+    }.map { FieldHistoryTable(table: $0.key, columns: $0.value) }
   }
 
   func exists(

@@ -83,7 +83,8 @@ package final class Org {
     let store = RecordStore(
       readers: publisher.generator.readers, delay: configuration.visibilityDelay,
       unsharedShare: configuration.unshared, hiddenFields: Set(configuration.hiddenFields),
-      hasFormulas: configuration.hasFormulas)
+      hasFormulas: configuration.hasFormulas,
+      tracked: configuration.tracksFields ? "Opportunity" : nil)
     store.maxQueryFields = configuration.maxQueryFields
     publisher.showRecords(
       in: store, existing: existing, before: start, now: start + configuration.span)

@@ -55,6 +55,8 @@ package struct SimulatedOrgConfiguration: Sendable {
   package var hiddenFields: [String] = []
   /// Objects with amounts have several formula fields instead of one.
   package var hasFormulas = false
+  /// REST and Bulk have `OpportunityFieldHistory`, with a row for each change of a tracked field.
+  package var tracksFields = false
   /// `Object.Field=GROUP;GROUP/LEVEL`: how fields are classified.
   package var classifiedFields: [String] = []
   /// Events that are delivered in 24 hours, to all clients.

@@ -5,6 +5,8 @@ package struct OrgField: Sendable {
     case id, string, textarea, picklist, multipicklist, phone, email, url, reference
     case encryptedstring, boolean, int, double, currency, percent, date, datetime, time
     case address, location
+    /// Of the type of the field that was changed.
+    case anyType
 
     var isCompound: Bool { self == .address || self == .location }
     var isText: Bool {
@@ -26,6 +28,7 @@ package struct OrgField: Sendable {
       case .time: "xsd:time"
       case .address: "urn:address"
       case .location: "urn:location"
+      case .anyType: "xsd:anyType"
       default: "xsd:string"
       }
     }
@@ -40,6 +43,8 @@ package struct OrgField: Sendable {
     case fullName(slot: Int, first: Int, last: Int)
     /// It may change without the record. The slots are those of `OrgFormula.sources`.
     case formula(OrgFormula, [Int])
+    /// A column of a field history.
+    case change(FieldHistory.Column)
   }
 
   package let name: String
@@ -100,6 +105,26 @@ package struct OrgObject: Sendable {
           isCalculated: true, formula: formula.text, treatsBlankAsZero: formula.treatsBlankAsZero))
     }
     self.fields = fields.filter { !hidden.contains("\(model.entity).\($0.name)") }
+    self.indexes = Dictionary(
+      self.fields.enumerated().map { ($1.name.lowercased(), $0) },
+      uniquingKeysWith: { first, _ in first })
+  }
+
+  /// The field history of an object.
+  init(historyOf object: String) {
+    self.name = "\(object)FieldHistory"
+    self.keyPrefix = FieldHistory.keyPrefix
+    self.fields = [
+      OrgField(name: "Id", type: .id, source: .id),
+      OrgField(name: "IsDeleted", type: .boolean, source: .isDeleted),
+      OrgField(name: "\(object)Id", type: .reference, source: .change(.parent)),
+      OrgField(name: "CreatedById", type: .reference, source: .change(.createdBy)),
+      OrgField(name: "CreatedDate", type: .datetime, source: .change(.createdDate)),
+      OrgField(name: "Field", type: .picklist, source: .change(.field)),
+      OrgField(name: "DataType", type: .picklist, source: .change(.dataType)),
+      OrgField(name: "OldValue", type: .anyType, source: .change(.old)),
+      OrgField(name: "NewValue", type: .anyType, source: .change(.new)),
+    ]
     self.indexes = Dictionary(
       self.fields.enumerated().map { ($1.name.lowercased(), $0) },
       uniquingKeysWith: { first, _ in first })

@@ -21,15 +21,18 @@ package final class RecordStore {
   private let unsharedShare: Double
   private let hasFormulas: Bool
   private var image: EventImage
+  /// The last of `objects`, if the org tracks changes.
+  private var history: FieldHistory?
   /// Fields beyond which a query is too complicated; nil: any number.
   var maxQueryFields: Int?
 
   /// - Parameters:
   ///   - delay: milliseconds after which a change can be seen.
   ///   - hasFormulas: see `OrgObject`.
+  ///   - tracked: the object whose changes a field history has; nil for none.
   init(
     readers: [RecordReader], delay: Int64, unsharedShare: Double, hiddenFields: Set<String>,
-    hasFormulas: Bool
+    hasFormulas: Bool, tracked: String? = nil
   ) {
     self.readers = readers
     self.hasFormulas = hasFormulas
@@ -41,7 +44,13 @@ package final class RecordStore {
     self.unsharedShare = unsharedShare
     let model = readers[0].model
     self.image = EventImage(entity: model, schema: model.versions[0])
+    if let tracked, let object = self.objects.firstIndex(where: { $0.name == tracked }) {
+      self.history = FieldHistory(object: object)
+      self.objects.append(OrgObject(historyOf: tracked))
+    }
   }
+
+  private func isHistory(_ object: Int) -> Bool { object == self.readers.count }
 
   /// Takes over what has changed in a pool.
   func take(from pool: inout RecordPool, model: Int, at time: Int64) {
@@ -72,7 +81,11 @@ package final class RecordStore {
   package func advance(to now: Int64) {
     while self.head < self.pending.count, self.pending[self.head].visibleAt <= now {
       let change = self.pending[self.head]
-      self.tables[change.model].put(change.state, at: change.index)
+      if self.history?.object == change.model {
+        self.track(change)
+      } else {
+        self.tables[change.model].put(change.state, at: change.index)
+      }
       self.head += 1
     }
     if self.head == self.pending.count || self.head > 1 << 16 {
@@ -81,20 +94,43 @@ package final class RecordStore {
     }
   }
 
+  /// Shows a change, and notes it in the field history.
+  private func track(_ change: Pending) {
+    let (object, index) = (change.model, change.index)
+    let fields = FieldHistory.tracked(self.objects[object].fields)
+    func values() -> [FieldValue] { fields.map { self.value(object, index, $0) } }
+    let isNew = index == self.tables[object].records.count
+    let before = isNew ? [] : values()
+    self.tables[object].put(change.state, at: index)
+    let record = change.state.record
+    let user = self.readers[object].users[record.modifiedBy]
+    if isNew { self.history?.noteCreation(of: record, by: user) }
+    for (field, (old, new)) in zip(fields, zip(before, values())) {
+      var (left, right): ([UInt8], [UInt8]) = ([], [])
+      old.appendJSON(to: &left)
+      new.appendJSON(to: &right)
+      if left != right { self.history?.note(field, from: old, to: new, of: record, by: user) }
+    }
+  }
+
   /// The index of an object, whose name is compared without case.
   package func object(named name: some StringProtocol) -> Int? {
     self.objects.firstIndex { $0.name.lowercased() == name.lowercased() }
   }
 
-  func recordCount(_ object: Int) -> Int { self.tables[object].records.count }
+  func recordCount(_ object: Int) -> Int {
+    if self.isHistory(object) { return self.history?.rows.count ?? 0 }
+    return self.tables[object].records.count
+  }
 
   func record(_ object: Int, _ index: Int) -> RecordTable.Record {
-    self.tables[object].records[index]
+    if self.isHistory(object), let history { return history.rows[index].record }
+    return self.tables[object].records[index]
   }
 
   /// Whether the user finds the record: without `withDeleted` only if it is not deleted.
   func isVisible(_ object: Int, _ index: Int, withDeleted: Bool) -> Bool {
-    let record = self.tables[object].records[index]
+    let record = self.record(object, index)
     guard !record.isPurged, withDeleted || !record.isDeleted else { return false }
     return Double(record.hash % 1_000_000) >= self.unsharedShare * 1_000_000
   }
@@ -111,8 +147,9 @@ package final class RecordStore {
   }
 
   func value(_ object: Int, _ index: Int, _ field: OrgField) -> FieldValue {
-    let record = self.tables[object].records[index]
+    let record = self.record(object, index)
     switch field.source {
+    case .change(let column): return self.history?.value(index, column) ?? .null
     case .id: return .text(record.id)
     case .isDeleted: return .boolean(record.isDeleted)
     case .systemModstamp: return .dateTime(record.stampedAt)

@@ -164,8 +164,10 @@ struct SnapshotRun {
     _ object: PolledObject, isNew: Bool, in store: any CopyStore
   ) throws -> Bool {
     let known = try store.fields(of: object.entity)
+    // A run that was killed may have described the object and noted nothing.
+    let isNew = isNew || known.isEmpty
     let access =
-      isNew || known.isEmpty
+      isNew
       ? FieldAccess.known(
         known.isEmpty ? object.layout.fieldNames : known, in: object.description) : [:]
     let filling = try store.noteAccess(access, of: object.entity)
