@@ -87,7 +87,11 @@ package struct OrgObject: Sendable {
         continue
       }
       var field = OrgField.field(slot.name, kind, index)
-      if case .formula(let source) = kind { field.formula = model.slots[source].name }
+      if case .formula(let source, let edition) = kind {
+        let half = "\(model.slots[source].name) / 2"
+        // What an edited formula gives is the reader's own.
+        field.formula = edition == 0 ? half : "\(half) + \(edition) * PRIORVALUE(Id)"
+      }
       fields.append(field)
       if slot.name == "CreatedById" {
         fields.append(OrgField(name: "SystemModstamp", type: .datetime, source: .systemModstamp))
