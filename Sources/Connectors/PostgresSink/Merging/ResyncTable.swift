@@ -77,18 +77,28 @@ package struct ResyncTable {
     try self.note(entries, over: connection)
   }
 
-  /// Notes records whose values have changed. The time is that of the statement, which follows the
-  /// events, because the transaction may have begun before them.
+  /// Notes records whose values have changed, until they are deleted. The time is that of the
+  /// statement, which follows the events, because the transaction may have begun before them.
   func noteChanged(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws(PostgresError) {
-    var records: Set<String> = []
+    var isThere: [String: Bool] = [:]
     for index in rows where !buffer.rows[index].recordID.isEmpty {
       switch buffer.rows[index].change {
-      case .create, .update, .undelete: records.insert(buffer.recordID(index))
+      case .create, .update, .undelete: isThere[buffer.recordID(index)] = true
+      case .delete, .gapDelete: isThere[buffer.recordID(index)] = false
       default: continue
       }
     }
+    let deleted = isThere.keys.filter { isThere[$0] == false }
+    if !deleted.isEmpty {
+      try connection.query(
+        """
+        UPDATE \(self.qualifiedName) SET done_at = now() WHERE entity = $1 AND kind = 'missing' \
+        AND event_id = \(Self.subsetEventID) AND record_id = ANY($2::text[]) AND done_at IS NULL
+        """, [self.entity, SQLArray.literal(deleted)])
+    }
+    let records = isThere.keys.filter { isThere[$0] == true }
     guard !records.isEmpty else { return }
     try connection.query(
       """
