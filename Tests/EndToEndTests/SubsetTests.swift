@@ -5,7 +5,7 @@ import Testing
   private let script = ProofScript("subset_proof.py")
 
   @Test(
-    "Conditions limit what is read, and nothing else, after kills and many changes",
+    "Copies of only some records are exact after kills and many changes",
     .enabled(if: ProofScript.programs != nil))
   func isLimited() throws {
     try self.script.run(

@@ -11,9 +11,9 @@ the simulator's state file, which shares nothing with the exporter.
   those that have not, none is there. `verify --full` agrees, and finds a row that is removed. Files have the
   records of the first read.
 - subset: at the end the live rows of the tables are exactly the records that meet the condition, with all their
-  values. Records have entered and left, and those that left are marked as deleted or have no row, as `delete` says. Then
-  the conditions change, one to more records and one to fewer, and `snapshot` makes the tables right again. In every mode
-  with current rows, and with the history that mode both has.
+  values. Records have entered and left, and those that left are marked as deleted or have no row, as `delete` says.
+  Then the conditions change, one to more records and one to fewer, and `snapshot` makes the tables right again. In
+  mode current with `remove`, and in mode both with `mark`.
 - refused: mistakes in a condition are found before anything is read.
 
 Prints one JSON line for each; exits 1 on any difference, after the first ten.
@@ -162,8 +162,9 @@ class Subset(harness.Exporter):
             self.run()
             # Records that are purged cannot be found.
             if not postgres.query(
-                    self.url, "SELECT 1 FROM %s._etl_resync AS r WHERE done_at IS NULL AND kind = 'missing' AND NOT EXISTS"
-                    " (SELECT FROM %s._etl_resync AS u WHERE u.entity = r.entity AND u.record_id = r.record_id"
+                    self.url, "SELECT 1 FROM %s._etl_resync AS r WHERE done_at IS NULL AND kind = 'missing'"
+                    " AND NOT EXISTS (SELECT FROM %s._etl_resync AS u"
+                    " WHERE u.entity = r.entity AND u.record_id = r.record_id"
                     " AND u.kind = 'unseen') LIMIT 1" % (SCHEMA, SCHEMA)):
                 return
         self.fail("some records are not judged:", postgres.query(
@@ -197,7 +198,7 @@ class Subset(harness.Exporter):
             sys.exit("the tables differ: %s" % json.dumps(comparison.result()))
         rows = set().union(*(self.rows(entity) for entity in OBJECTS))
         if rows - members - changed:
-            self.fail("these were read although they do not meet the condition:", sorted(rows - members - changed)[:10])
+            self.fail("these do not meet the condition:", sorted(rows - members - changed)[:10])
         counts = comparison.result()
         return {"members": len(members), "others": len(rows - members), "cells": counts["cells"],
                 "differences": counts["differences"]}
@@ -340,7 +341,8 @@ def prove_refused(arguments, work):
             where["Opportunity"] = condition
             pipeline.write()
             done = pipeline.call("check", codes=(78,))
-            if words not in done.stdout + done.stderr or "/source/snapshot/where/Opportunity" not in done.stdout + done.stderr:
+            said = done.stdout + done.stderr
+            if words not in said or "/source/snapshot/where/Opportunity" not in said:
                 pipeline.fail("check says of", condition, done.stdout, done.stderr)
             count += 1
         where.update(Opportunity="Amount > 1", Opportunitty="Amount > 1")
