@@ -135,6 +135,11 @@ def main():
             warehouse.url, "SELECT _org, bool_and(score__c IS NULL) FROM all_orgs.opportunity_live GROUP BY 1 ORDER BY 1")
         if scores != [["emea", "t"], ["us", "f"]]:
             sys.exit("the added field: %s" % scores)
+        columns = postgres.query(
+            warehouse.url, "SELECT _org, count(*) FILTER (WHERE \"column\" = 'score__c') FROM all_orgs._columns"
+            " WHERE table_name = 'opportunity' GROUP BY 1 ORDER BY 1")
+        if columns != [["emea", "0"], ["us", "1"]]:
+            sys.exit("the states of the added field: %s" % columns)
 
         replica = attach_replica(cluster)
         with replica:
