@@ -344,7 +344,7 @@ def prove_random(arguments, work):
             before = simulator.get("stats")["api_calls"]
             pipeline.read_all()
             calls.append(simulator.get("stats")["api_calls"] - before)
-            rows.append(harness.read_json(work + "/report.json").get("reads", {}).get("rows"))
+            rows.append(harness.read_json(work + "/report.json")["records"]["read"])
         result.update(pipeline.compare(), kills=pipeline.killed, calls=calls, rows=rows)
         tables, files = pipeline.freshness("Account")
         for found in tables + files:
