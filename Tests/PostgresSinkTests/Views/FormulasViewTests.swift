@@ -145,24 +145,48 @@ import Testing
       ])
     #expect(try run.eye.column(notes) == before)
     run.notices = []
-    // A column that goes cannot, as long as somebody's view needs the others in their places.
-    try Self.note(run, [Self.formula("Another__c", "boolean", "Amount > 0")])
-    #expect(run.notices.count == 1 && run.notices[0].contains("other views depend on it"))
-    try run.eye.execute("DROP ROLE IF EXISTS nobody; DROP VIEW public.mine")
+    // A column whose formula is gone stays without values, so that rights and views do.
     try Self.note(run, [Self.formula("Another__c", "boolean", "Amount > 1")])
-    #expect(try run.eye.rows("SELECT * FROM salesforce.opportunity_formulas") == [["a", "f"]])
+    let all = "SELECT * FROM salesforce.opportunity_formulas"
+    #expect(try run.eye.rows(all) == [["a", "-", "f"]])
+    #expect(try run.eye.rows("SELECT * FROM public.mine") == [["-"]])
+    #expect(try Self.states(run) == ["Another__c|translated"])
+    try Self.note(run, [Self.formula("Another__c", "boolean", "PRIORVALUE(Amount) > 1")])
+    #expect(try run.eye.rows(all) == [["a", "-", "-"]])
+    try Self.note(run, [])
+    #expect(try run.eye.rows(all) == [["a", "-", "-"]])
+    try Self.note(run, [first])
+    #expect(try run.eye.rows(all) == [["a", "2", "-"]])
+    #expect(
+      try run.eye.column(
+        "SELECT has_table_privilege('\(role)', 'salesforce.opportunity_formulas', 'SELECT')")
+        == ["t"])
+    #expect(run.notices == [])
+    // Another type needs another view.
+    try Self.note(run, [Self.formula("First__c", "string", "TEXT(Amount)")])
+    #expect(run.notices.count == 1 && run.notices[0].contains("other views depend on it"))
+    try run.eye.execute("DROP VIEW public.mine")
+    try Self.note(run, [Self.formula("First__c", "string", "TEXT(Amount) & '!'")])
+    #expect(try run.eye.rows("SELECT first__c FROM salesforce.opportunity_formulas") == [["1!"]])
     try run.eye.execute("DROP OWNED BY \(role); DROP ROLE \(role)")
   }
 
-  @Test("A view of that name that somebody else made stays") func foreign() async throws {
+  @Test(
+    "A view or table of that name that somebody else made stays",
+    arguments: ["VIEW", "TABLE", "MATERIALIZED VIEW"])
+  func foreign(_ kind: String) async throws {
     let run = try Self.run(try await TestDatabase())
     try run.write(["a"])
     try run.commit()
-    try run.eye.execute("CREATE VIEW salesforce.opportunity_formulas AS SELECT 1 AS mine")
+    try run.eye.execute("CREATE \(kind) salesforce.opportunity_formulas AS SELECT 1 AS mine")
     run.notices = []
     try Self.note(run, [Self.formula("First__c", "currency", "Amount + 1")])
     #expect(try run.eye.rows("SELECT * FROM salesforce.opportunity_formulas") == [["1"]])
     #expect(run.notices.count == 1 && run.notices[0].contains("opportunity_formulas"))
+    #expect(
+      try Self.states(run) == [
+        "First__c|not translated: somebody made another opportunity_formulas"
+      ])
   }
 
   @Test("_fields of an earlier version gets the columns that it lacks") func earlier() async throws

@@ -72,21 +72,29 @@ struct FormulasView {
     self.refused[column.field] = reason
   }
 
-  /// Keeps the places of columns that the existing view has, so that grants and dependent views
-  /// remain.
-  mutating func order(as existing: [ReportingViews.Column]) {
-    let places = Dictionary(
-      existing.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
-    self.columns = self.columns.enumerated().sorted {
-      (places[$0.element.column.name] ?? .max, $0.offset)
-        < (places[$1.element.column.name] ?? .max, $1.offset)
-    }.map(\.element)
+  /// The columns of the existing view, without the key. They keep their places, also those whose
+  /// formula is gone or no longer translated, which have no values then. So grants and other
+  /// people's views remain.
+  var existing: [ReportingViews.Column] = []
+
+  private var output: [(column: ReportingViews.Column, sql: String)] {
+    var rest = self.columns
+    var output: [(column: ReportingViews.Column, sql: String)] = []
+    for old in self.existing {
+      if let place = rest.firstIndex(where: { $0.column.name == old.name }) {
+        let column = rest.remove(at: place)
+        output.append((column.column, column.sql))
+      } else if let type = PostgresType(oid: old.typeOID) {
+        output.append((old, "NULL::\(type.sqlName)"))
+      }
+    }
+    return output + rest.map { ($0.column, $0.sql) }
   }
 
-  var viewColumns: [ReportingViews.Column] { [Self.key] + self.columns.map(\.column) }
+  var viewColumns: [ReportingViews.Column] { [Self.key] + self.output.map(\.column) }
 
   var query: String {
-    let selected = self.columns.map { "\($0.sql) AS \(SQLIdentifier.quoted($0.column.name))" }
+    let selected = self.output.map { "\($0.sql) AS \(SQLIdentifier.quoted($0.column.name))" }
     let joins = self.scope.joined.map { " \($0.sql)" }.joined()
     let list = (["\(FormulaScope.root).id"] + selected).joined(separator: ", ")
     return
@@ -97,7 +105,7 @@ struct FormulasView {
   /// The query with one of the columns.
   func query(of column: TranslatedColumn) -> String {
     var view = self
-    view.columns = [column]
+    (view.columns, view.existing) = ([column], [])
     return view.query
   }
 

@@ -14,22 +14,28 @@ extension ReportingViews {
   package func updateFormulas(
     of table: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
-    guard var view = try self.formulas(of: table, over: connection) else { return .unchanged }
     let name = Self.formulasName(table.name)
     let state = try ViewState(name, self.bookkeeping, over: connection)
-    view.order(as: state.columns)
+    guard
+      var view = try self.formulas(of: table, hasView: !state.columns.isEmpty, over: connection)
+    else { return .unchanged }
+    view.existing = state.columns.filter { $0.name != FormulasView.key.name }
     func change() -> ViewChange {
       ViewChange(
         name: name, query: view.query, state: state,
         fit: ViewChange.Fit(state.columns, view.viewColumns), bookkeeping: self.bookkeeping)
     }
-    guard !change().isOfAnother else { return .foreign }
-    let mayMake = try change().isDone ? true : self.mayMake(name, over: connection)
-    guard mayMake else {
-      for column in view.columns {
-        view.refuse(column, "the role may not create view \(name)")
-      }
+    func refuseAll(_ reason: String) throws(PostgresError) {
+      for column in view.columns { view.refuse(column, reason) }
       try self.note(view, of: table.entity, over: connection)
+    }
+    let rights = try self.rights(to: name, over: connection)
+    guard !change().isOfAnother, rights.isView else {
+      try refuseAll("somebody made another \(name)")
+      return .foreign
+    }
+    guard change().isDone || rights.mayMake else {
+      try refuseAll("the role may not create view \(name)")
       return .unchanged
     }
     var outcome = Outcome.unchanged
@@ -44,20 +50,22 @@ extension ReportingViews {
     return outcome
   }
 
-  private func mayMake(
-    _ name: String, over connection: PostgresConnection
-  ) throws(PostgresError) -> Bool {
+  /// Whether what has the name is a view, if there is anything, and whether the role may replace it.
+  private func rights(
+    to name: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> (isView: Bool, mayMake: Bool) {
     let found = try connection.query(
       """
-      SELECT coalesce((SELECT pg_has_role(c.relowner, 'USAGE') FROM pg_catalog.pg_class AS c \
-      WHERE c.oid = to_regclass($1)), has_schema_privilege($2, 'CREATE'))
+      SELECT coalesce(c.relkind = 'v', true), \
+      coalesce(pg_has_role(c.relowner, 'USAGE'), has_schema_privilege($2, 'CREATE')) \
+      FROM (SELECT to_regclass($1)) AS n (oid) LEFT JOIN pg_catalog.pg_class AS c ON c.oid = n.oid
       """, [self.bookkeeping.qualified(name), self.bookkeeping.schema])
-    return found[0, 0] == "t"
+    return (found[0, 0] == "t", found[0, 1] == "t")
   }
 
-  /// The view of an object with formulas; nil for another object.
+  /// The view of an object with formulas, or of one that had some; nil for another object.
   private func formulas(
-    of table: TableDefinition, over connection: PostgresConnection
+    of table: TableDefinition, hasView: Bool, over connection: PostgresConnection
   ) throws(PostgresError) -> FormulasView? {
     let found = try connection.query(
       """
@@ -71,7 +79,9 @@ extension ReportingViews {
     var sources = FormulaSources(self.bookkeeping)
     try sources.read(table.entity, over: connection)
     while let object = sources.objects[table.entity] ?? nil {
-      guard object.fields.values.contains(where: { $0.formula != nil }) else { return nil }
+      guard hasView || object.fields.values.contains(where: { $0.formula != nil }) else {
+        return nil
+      }
       let scope = FormulaScope(table.entity, sources, self.bookkeeping)
       let view = FormulasView(
         object, scope, style: self.style,
