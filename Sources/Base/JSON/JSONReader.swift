@@ -177,7 +177,9 @@ extension JSONReader {
     _ name: String, _ text: String, called noun: String = "value", known: [String],
     page: String? = nil
   ) {
-    let quoted = self.members.first { $0.name == name }?.value.quoted ?? "'\(text)'"
+    // The name itself can be what is unknown.
+    let value = name == text ? nil : self.members.first { $0.name == name }?.value
+    let quoted = value?.quoted ?? "'\(text)'"
     var message = "unknown \(noun) \(quoted)"
     if let nearest = nearest(to: text, among: known) { message += "; did you mean '\(nearest)'?" }
     message += "; known: \(listing(known))"

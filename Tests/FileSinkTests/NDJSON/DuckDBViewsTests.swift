@@ -154,8 +154,8 @@ struct DuckDBViewsTests {
     #expect(
       views == [
         "CREATE OR REPLACE VIEW \"Account\" AS", "CREATE OR REPLACE VIEW \"Lead\" AS",
-        "CREATE OR REPLACE VIEW \"_fields\" AS", "CREATE OR REPLACE VIEW \"_picklist\" AS",
-        "CREATE OR REPLACE VIEW \"_freshness\" AS",
+        "CREATE OR REPLACE VIEW \"_freshness\" AS", "CREATE OR REPLACE VIEW \"_fields\" AS",
+        "CREATE OR REPLACE VIEW \"_picklist\" AS",
       ])
     #expect(text.contains("    'it''s \"q\"': 'INTEGER',\n"))
     #expect(text.contains("FROM read_json('\(self.directory.path)/[L.]ead/*/*.ndjson.zst',"))

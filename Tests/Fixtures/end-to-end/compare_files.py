@@ -74,6 +74,9 @@ class Folded(compare_state.Comparison):
         selected = ["_record_id", "_stale", "_partial"]
         for name, kind in data.items():
             column = '"%s"' % self.names[name]
+            if name == "name" and "name_lastname" in data:
+                # The view puts the names of people together.
+                column = 'CASE WHEN "%s" IS NULL THEN %s END' % (self.names["name_lastname"], column)
             if kind == "text[]":
                 column = "to_json(%s)" % column
             elif kind in compare_state.TIMES:

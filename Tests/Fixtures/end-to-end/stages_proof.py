@@ -233,7 +233,8 @@ def routed(program, work, environment):
         with open(directory + "/_views.sql", encoding="utf-8") as file:
             other = {"Account", "Opportunity"} - {entity}
             views = re.findall(r'VIEW "(\w+)"', file.read())
-        expect(views == [entity, entity + "_now", entity + "_changes", "_freshness"], name, "has the views", views)
+        wanted = [entity, entity + "_now", entity + "_changes", "_freshness", "_fields", "_picklist"]
+        expect(views == wanted, name, "has the views", views)
         expect(not os.path.exists(directory + "/" + other.pop()), "a directory of what never came")
     done = run("status")
     expect(done.returncode == 65 and b"waiting ('pubsub-etl dead-letters list " in done.stdout, "status:", done.stdout.decode())

@@ -213,7 +213,7 @@ struct FreshnessTests {
     #expect(try self.lacking(run) == ["opportunity 1", "opportunity_history 1"])
     try run.eye.begin()
     try ResyncTable(entity: "Opportunity", schema: "salesforce").close(
-      of: ["odd"], settledAt: 0, current: #require(run.sink.pending.first?.tables.current),
+      settled: ["odd": 0], current: #require(run.sink.pending.first?.tables.current),
       over: run.eye)
     try run.eye.execute("COMMIT")
     #expect(try self.lacking(run) == [])

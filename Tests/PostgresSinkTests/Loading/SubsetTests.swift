@@ -51,7 +51,7 @@ struct SubsetTests {
     for (age, expected) in [(120_000, ["first"]), (60_000, [])] as [(Int64, [String])] {
       try run.eye.begin()
       try ResyncTable(entity: "Opportunity", schema: "salesforce").close(
-        of: ["first"], settledAt: now - age, current: current, over: run.eye)
+        settled: ["first": now - age], current: current, over: run.eye)
       try run.eye.execute("COMMIT")
       #expect(try run.sink.recordsToRepair("Opportunity", after: "", limit: 9) == expected)
     }

@@ -153,6 +153,38 @@ struct ReadHistoriesTests {
     #expect(rebuilt == [])
   }
 
+  @Test("A read of some fields hides no other read of the record in the same transaction")
+  func fieldsBesideAnotherRead() async throws {
+    let tables = try await SampleTables(takesReads: true)
+    let loader = Self.loader(tables, .mark, hasHistory: true)
+    let time: Int64 = 1_700_000_000
+    let images = ["00x1", "00x2"].map {
+      SampleEvent(change: .create, recordID: $0, ordinal: 7, time: time)
+    }
+    try Self.load(images[...], arrivedAt: time + 1, [], into: tables, loader)
+    let name = SampleTables.columns[0].name
+    let later = time + 3 * ReadHistories.visibilityWait
+    let fields = images.map {
+      SampleRead(
+        recordID: $0.recordID, ordinal: 7, stamp: time, readAt: later, isOfFields: true,
+        values: [name: .text("of fields")])
+    }
+    var reads = fields.map { field in
+      var read = field
+      (read.isOfFields, read.readAt) = (false, later + 1)
+      return read
+    }
+    reads[0].values[name] = .text("of all")
+    (reads[1].isDeletion, reads[1].values) = (true, [:])
+    try Self.load([], arrivedAt: later, fields + reads, into: tables, loader)
+    #expect(
+      try tables.rows(
+        """
+        SELECT id, CASE WHEN _deleted_at IS NULL THEN name END \
+        FROM \(tables.current.qualifiedName) ORDER BY id
+        """) == ["00x1|of all", "00x2|-"])
+  }
+
   @Test("A record that was not found comes after the last event, in loading and rebuilding")
   func unseenAfterAnImage() async throws {
     let tables = try await SampleTables(takesReads: true)

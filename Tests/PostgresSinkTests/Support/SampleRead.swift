@@ -10,6 +10,8 @@ struct SampleRead: Sendable {
   /// Seconds since 1970.
   var readAt: Int64
   var isDeletion = false
+  /// Only some fields were read, for rows that lack them.
+  var isOfFields = false
   /// By column name; a column that is missing was not read.
   var values: [String: SampleEvent.Value] = [:]
 
@@ -18,8 +20,11 @@ struct SampleRead: Sendable {
   /// What a row keeps of it as its last event.
   var event: SampleEvent {
     SampleEvent(
-      change: self.isDeletion ? .readDeletion : .read, recordID: self.recordID,
-      ordinal: self.ordinal, time: self.stamp)
+      change: self.change, recordID: self.recordID, ordinal: self.ordinal, time: self.stamp)
+  }
+
+  fileprivate var change: RowBuffer.Change {
+    self.isOfFields ? .readFields : self.isDeletion ? .readDeletion : .read
   }
 }
 
@@ -56,7 +61,7 @@ extension RowBuffer {
     }
     self.rows.append(
       Row(
-        change: read.isDeletion ? .readDeletion : .read, epoch: 1, ordinal: read.ordinal,
+        change: read.change, epoch: 1, ordinal: read.ordinal,
         commitTimestamp: nil, recordID: recordID, eventID: eventID, metadata: metadata,
         metadataFieldCount: fields.count, cells: firstCell..<self.cells.count,
         read: Read(stamp: read.stamp * 1000, readAt: read.readAt * 1000, isWhole: read.isWhole)))

@@ -17,7 +17,11 @@ import Testing
     arguments: [
       (
         #"{"Opportunitty": "IsClosed = false"}"#,
-        "/source/snapshot/where/Opportunitty: unknown object"
+        "/source/snapshot/where/Opportunitty: unknown object 'Opportunitty'; did you mean"
+      ),
+      (
+        #"{"Opportunity": "Name = '\#(String(repeating: "ü", count: 700))'"}"#,
+        "/source/snapshot/where/Opportunity: expected a condition in SOQL of at most 4,000 bytes in a URI"
       ),
       (#"{"Opportunity": 5}"#, "/source/snapshot/where/Opportunity: expected a string"),
       (

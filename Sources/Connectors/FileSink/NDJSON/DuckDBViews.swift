@@ -40,14 +40,16 @@ struct DuckDBViews {
     for columns in viewed where isFree(Self.changesName(of: columns.entity)) {
       text += Self.changesView(of: columns, users: users)
     }
+    if isFree(Self.freshnessName) {
+      text += self.freshnessView(of: viewed) {
+        Self.hasCurrentView($0) && isFree(Self.currentName(of: $0.entity))
+      }
+    }
+    // At the end: DuckDB stops at a view whose file is missing.
     for listing in ColumnCatalog.listings where isFree(listing.name) && !viewed.isEmpty {
       text += self.view(of: listing)
     }
-    guard isFree(Self.freshnessName) else { return text }
     return text
-      + self.freshnessView(of: viewed) {
-        Self.hasCurrentView($0) && isFree(Self.currentName(of: $0.entity))
-      }
   }
 
   private static let head = """

@@ -43,13 +43,14 @@ extension TableLoader {
     let changedCount =
       sorted.new.count + sorted.replacing.count + sorted.merged.count + filledCount
     guard let resync, try resync.hasOpenEntries(over: connection) else { return changedCount }
-    let reads = rows.filter { buffer.rows[$0].change != .readFields }
-    guard let readAt = reads.compactMap({ buffer.rows[$0].read?.readAt }).min() else {
-      return changedCount
+    var settled: [String: Int64] = [:]
+    for index in rows where buffer.rows[index].change != .readFields {
+      guard let read = buffer.rows[index].read else { continue }
+      let (id, time) = (buffer.recordID(index), read.readAt - self.visibilityWait)
+      settled[id] = max(settled[id] ?? time, time)
     }
-    try resync.close(
-      of: Array(Set(reads.map { buffer.recordID($0) })), settledAt: readAt - self.visibilityWait,
-      current: current.definition, over: connection)
+    guard !settled.isEmpty else { return changedCount }
+    try resync.close(settled: settled, current: current.definition, over: connection)
     return changedCount
   }
 
@@ -135,12 +136,12 @@ extension TableLoader {
     for index in rows {
       guard let read = buffer.rows[index].read else { continue }
       let id = buffer.recordID(index)
-      let before = seen.updateValue(read.stamp, forKey: id)
       if buffer.rows[index].change == .readFields {
         // Records without a row get one from their events.
-        if before == nil, known?[id]?.isLive != false { sorted.filling.append(index) }
+        if seen[id] == nil, known?[id]?.isLive != false { sorted.filling.append(index) }
         continue
       }
+      let before = seen.updateValue(read.stamp, forKey: id)
       let isImage = buffer.rows[index].change == .read
       guard let known, before == nil else {
         if before != read.stamp { self.merge(index, nil, read, into: &sorted) }

@@ -111,20 +111,24 @@ package struct ResyncTable {
 
   /// Marks entries as done if the record's row is now right, in the open transaction.
   ///
-  /// - Parameter settledAt: milliseconds since 1970; the reads contain all changes from before.
+  /// - Parameter settled: by record, milliseconds since 1970; its read contains all changes from before.
   func close(
-    of records: [String], settledAt: Int64, current: TableDefinition,
-    over connection: PostgresConnection
+    settled: [String: Int64], current: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) {
     try connection.query(
       """
-      UPDATE \(self.qualifiedName) AS r SET done_at = now() WHERE r.entity = $1 \
+      UPDATE \(self.qualifiedName) AS r SET done_at = now() \
+      FROM unnest($2::text[], $3::float8[]) AS u (id, settled) WHERE r.entity = $1 \
       AND r.kind IN ('gap', 'dead_letter', 'missing', 'unseen') AND r.done_at IS NULL \
-      AND r.record_id = ANY($2::text[]) AND NOT EXISTS (SELECT FROM \(current.qualifiedName) AS c \
+      AND r.record_id = u.id AND NOT EXISTS (SELECT FROM \(current.qualifiedName) AS c \
       WHERE c.id = r.record_id AND (c._stale OR c._stale_fields IS NOT NULL)) \
       AND (r.event_id IS DISTINCT FROM \(Self.subsetEventID) \
-      OR r.noted_at <= to_timestamp($3::double precision / 1000))
-      """, [self.entity, SQLArray.literal(records), "\(settledAt)"])
+      OR r.noted_at <= to_timestamp(u.settled / 1000))
+      """,
+      [
+        self.entity, SQLArray.literal(settled.keys.map { $0 }),
+        SQLArray.literal(settled.values.map { "\($0)" }),
+      ])
   }
 
   /// Those of some records that `verify --repair` has noted and that no read has corrected yet.

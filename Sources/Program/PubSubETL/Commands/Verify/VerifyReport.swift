@@ -135,7 +135,11 @@ extension VerifyReport {
           + (ids.isEmpty ? "" : ": \(Self.list(ids, of: count))"))
     }
     add(found.missing, "missing in the copy, or deleted there", "missing")
-    add(found.extra, "deleted in the org, but not in the copy", "extra")
+    add(
+      found.extra,
+      entry.scope == nil
+        ? "deleted in the org, but not in the copy"
+        : "in the copy, but deleted in the org, or without meeting the condition", "extra")
     add(found.notFound, "in the copy only: purged, or not shared with the user", "not_found")
     add(found.differing, "differing", "differing")
     for field in found.fields {
