@@ -66,7 +66,9 @@ enum OrgFormula: CaseIterable, Sendable {
     case .weightedAmount:
       guard case .double(let amount)? = sources.first, case .double(let percent)? = sources.last
       else { return .null }
-      return .double(amount * percent / 100)
+      // A formula has no number of more than 18 digits.
+      let product = amount * percent / 100
+      return abs(product) < 1e18 ? .double(product) : .null
     case .size:
       var amount = 0.0
       if case .double(let value)? = sources.first { amount = value }
