@@ -47,6 +47,7 @@ extension TableLoader {
     for index in rows where buffer.rows[index].change != .readFields {
       guard let read = buffer.rows[index].read else { continue }
       let (id, time) = (buffer.recordID(index), read.readAt - self.visibilityWait)
+      guard !sorted.uncertain.contains(id) else { continue }
       settled[id] = max(settled[id] ?? time, time)
     }
     guard !settled.isEmpty else { return changedCount }
@@ -121,6 +122,8 @@ extension TableLoader {
     var replacing: [Int] = []
     /// Reads of columns that rows lack.
     var filling: [Int] = []
+    /// Records whose reads may lack an event that their rows have.
+    var uncertain: Set<String> = []
   }
 
   private func sorted(
@@ -144,11 +147,15 @@ extension TableLoader {
       let before = seen.updateValue(read.stamp, forKey: id)
       let isImage = buffer.rows[index].change == .read
       guard let known, before == nil else {
-        if before != read.stamp { self.merge(index, nil, read, into: &sorted) }
+        if before != read.stamp { self.merge(index, id, nil, read, into: &sorted) }
         continue
       }
       guard let row = known[id] else {
-        if isImage { sorted.new.append(index) } else { self.merge(index, nil, read, into: &sorted) }
+        if isImage {
+          sorted.new.append(index)
+        } else {
+          self.merge(index, id, nil, read, into: &sorted)
+        }
         continue
       }
       if row.isNewer(than: read, visibilityWait: self.visibilityWait), !asked.contains(id) {
@@ -159,7 +166,7 @@ extension TableLoader {
       if isSame && !row.isStaleOrPartial {
         same.append(index)
       } else {
-        self.merge(index, row, read, into: &sorted)
+        self.merge(index, id, row, read, into: &sorted)
       }
     }
     // Values may change without a change of the record: converted fields, formulas, new columns.
@@ -203,12 +210,15 @@ extension TableLoader {
   }
 
   private func merge(
-    _ index: Int, _ row: CurrentTable.ReadRow?, _ read: RowBuffer.Read, into sorted: inout Sorted
+    _ index: Int, _ id: String, _ row: CurrentTable.ReadRow?, _ read: RowBuffer.Read,
+    into sorted: inout Sorted
   ) {
     if self.history != nil || self.isKeeping {
       sorted.merged.append(index)
     } else if row?.isContained(in: read, visibilityWait: self.visibilityWait) == true {
       sorted.replacing.append(index)
+    } else if row != nil {
+      sorted.uncertain.insert(id)
     }
   }
 

@@ -169,7 +169,9 @@ package struct CurrentTable {
     /// Whether a read contains everything that was applied to the row.
     func isContained(in read: RowBuffer.Read, visibilityWait: Int64) -> Bool {
       if let commit, commit < read.stamp - ReadMerge.clockTolerance { return true }
-      return self.updatedAt.map { read.readAt - $0 >= visibilityWait } ?? false
+      if let updatedAt { return read.readAt - updatedAt >= visibilityWait }
+      // Of a tombstone, only the time in the org is known.
+      return commit.map { read.readAt - $0 >= visibilityWait + ReadMerge.clockTolerance } ?? false
     }
   }
 
