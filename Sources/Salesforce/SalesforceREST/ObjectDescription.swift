@@ -90,7 +90,8 @@ extension ObjectDescription {
         "referenceTo": .array(field.references.map { .string($0) }),
         "calculatedFormula": text(field.formula),
         "formulaTreatNullNumberAsZero": .boolean(field.treatsBlankAsZero),
-        "scale": .integer(field.scale ?? 0), "inlineHelpText": text(field.helpText),
+        "scale": field.scale.map { JSONValue.integer(Int64($0)) } ?? nil,
+        "inlineHelpText": text(field.helpText),
         "picklistValues": .array(
           field.choices.map { choice in
             [

@@ -67,7 +67,8 @@ import Testing
   func refused() async throws {
     let pipeline = try await self.pipeline()
     try await pipeline.org.fault(
-      #"{"method":"Describe","status":403,"error_code":"API_DISABLED_FOR_ORG","message":"no API"}"#)
+      #"{"method":"Describe","status":403,"error_code":"API_DISABLED_FOR_ORG","message":"no API","times":9}"#
+    )
     let run = try pipeline.makeRun(try pipeline.load(sets: ["source.snapshot.mode=initial"]))
     await run.execute()
     #expect(run.report.exitCode == .refused, "\(run.report.message ?? "")")
