@@ -85,7 +85,7 @@ import Testing
     let (server, connection) = try self.connect("mute") { $0.silenceTimeout = .milliseconds(5) }
     defer { withExtendedLifetime(server) {} }
     #expect(postgresError { try connection.execute("SELECT 1") }?.sqlState == "08006")
-    let (other, begun) = try self.connect("slow") { $0.silenceTimeout = .milliseconds(5) }
+    let (other, begun) = try self.connect("slow") { $0.silenceTimeout = .milliseconds(200) }
     defer { withExtendedLifetime(other) {} }
     try begun.execute("SELECT 1")
     #expect(postgresError { try begun.begin() }?.disposition == .retry)
@@ -94,7 +94,7 @@ import Testing
   @Test("A server that takes logins and answers no statement on them counts as silent")
   func stalled() throws {
     let (server, connection) = try self.connect("slow") {
-      $0.silenceTimeout = .milliseconds(5)
+      $0.silenceTimeout = .milliseconds(200)
       $0.statementTimeout = .zero
       $0.stallTimeout = .milliseconds(300)
     }
@@ -126,7 +126,8 @@ import Testing
   @Test("The client waits for a slow server as long as it accepts new connections")
   func slow() throws {
     let (server, connection) = try self.connect("slow") {
-      $0.silenceTimeout = .milliseconds(1)
+      // A second connection has this long to answer, on a busy machine too.
+      $0.silenceTimeout = .milliseconds(200)
       $0.statementTimeout = .zero
     }
     defer { withExtendedLifetime(server) {} }
@@ -135,10 +136,10 @@ import Testing
     var looks = 0
     connection.givesUp = {
       looks += 1
-      return looks > 20
+      return looks > 5
     }
     #expect(postgresError { try connection.execute("SELECT 1") }?.sqlState == "08006")
-    #expect(looks > 20)
+    #expect(looks > 5)
   }
 
   @Test(

@@ -105,7 +105,7 @@ extension FormulaTranslator {
     let list = numbers.map(\.sql)
     let isNullable = numbers.contains { $0.isNullable }
     let function = name == "MAX" ? "greatest" : "least"
-    // With an empty number there is no result.
+    // If a number is empty, so is the result.
     let sql =
       isNullable
       ? """

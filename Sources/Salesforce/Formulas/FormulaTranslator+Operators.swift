@@ -95,7 +95,7 @@ extension FormulaTranslator {
   }
 
   /// A date or time some days later or earlier. A date ignores parts of a day, a time is rounded to
-  /// seconds. Beyond the years that Salesforce has, there is no value.
+  /// seconds. A result outside the years of Salesforce is null.
   private func shifted(
     _ time: Expression, _ symbol: FormulaSyntax.Operator, by days: Expression
   ) -> Expression {

@@ -71,7 +71,7 @@ extension FormulaTranslator {
     return Self.date(year: part(1), month: part(2), day: part(3))
   }
 
-  /// A text that is blank has no date; one that is no date is an error.
+  /// A blank text gives null; a text that is not a date is an error.
   private func parsed(
     _ kind: Kind, _ text: Expression, _ pattern: String, _ value: (String) -> String
   ) -> Expression {

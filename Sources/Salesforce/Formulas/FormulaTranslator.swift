@@ -23,8 +23,8 @@ package struct FormulaTranslator {
   private static let maxOuter = 10
 
   package struct Translation: Sendable, Equatable {
-    /// Of type `numeric`, `text`, `boolean`, `date`, `time` or `timestamptz`. Null where the
-    /// formula has no value, or an error.
+    /// Its type is `numeric`, `text`, `boolean`, `date`, `time` or `timestamptz`. It is null where
+    /// the formula has no value, or an error.
     package var sql: String
     /// The value changes with time alone.
     package var isOfMoment: Bool

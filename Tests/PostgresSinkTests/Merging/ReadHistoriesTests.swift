@@ -185,6 +185,37 @@ struct ReadHistoriesTests {
         """) == ["00x1|of all", "00x2|-"])
   }
 
+  @Test("A read long after a deletion replaces its tombstone, whatever its stamp is")
+  func readAfterTombstone() async throws {
+    let tables = try await SampleTables(takesReads: true)
+    let loader = Self.loader(tables, .remove, hasHistory: false)
+    let time: Int64 = 1_700_000_000
+    let values = [SampleTables.columns[0].name: SampleEvent.Value.text("back")]
+    // It may come from a server that does not know of the deletion yet.
+    let early = SampleRead(
+      recordID: "00x1", ordinal: 7, stamp: time + 3, readAt: time + 4, values: values)
+    var late = early
+    late.readAt = time + 10 * ReadHistories.visibilityWait
+    let image = SampleEvent(change: .create, recordID: "00x1", ordinal: 6, time: time - 600)
+    let deletion = SampleEvent(change: .delete, recordID: "00x1", ordinal: 7, time: time)
+    func load(_ events: [SampleEvent], _ reads: [SampleRead]) throws -> [String] {
+      let columns = tables.current.dataColumns
+      var buffer = RowBuffer(columnCount: columns.count)
+      var read = RowBuffer(columnCount: columns.count)
+      for event in events { buffer.append(event, columns: columns) }
+      for each in reads { read.append(each, columns: columns) }
+      try tables.connection.begin()
+      try loader.load(
+        buffer, rows: buffer.rows.indices, over: tables.connection, isRereading: false)
+      try loader.loadReads(read, rows: read.rows.indices, over: tables.connection)
+      try tables.connection.execute("COMMIT")
+      return try tables.rows("SELECT id, name FROM \(tables.current.qualifiedName)")
+    }
+    #expect(try load([image, deletion], []) == [])
+    #expect(try load([], [early]) == [])
+    #expect(try load([], [late]) == ["00x1|back"])
+  }
+
   @Test("A record that was not found comes after the last event, in loading and rebuilding")
   func unseenAfterAnImage() async throws {
     let tables = try await SampleTables(takesReads: true)

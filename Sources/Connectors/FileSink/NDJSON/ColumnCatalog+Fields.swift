@@ -8,7 +8,7 @@ internal import Pipeline
 extension ColumnCatalog {
   /// A file with a line for each row of a view.
   struct Listing {
-    /// Of the view.
+    /// The view's name.
     var name: String
     /// With their types in DuckDB, those of the tables of that name in PostgreSQL.
     var columns: [(name: String, type: String)]

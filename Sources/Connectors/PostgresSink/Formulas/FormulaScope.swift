@@ -136,7 +136,7 @@ final class FormulaScope: FormulaFields {
       place.object.nameParts[$0]
     }.map { "nullif(\(place.alias).\(SQLIdentifier.quoted($0.name)), '')" }
     let composed = "nullif(concat_ws(' ', \(parts.joined(separator: ", "))), '')"
-    // Of accounts, those that are no persons have a name of their own.
+    // A business account has a plain name, a person account only the parts.
     guard let own = place.object.columns["name"] else { return composed }
     return "coalesce(\(place.alias).\(SQLIdentifier.quoted(own.name)), \(composed))"
   }

@@ -170,7 +170,7 @@ package struct CurrentTable {
     func isContained(in read: RowBuffer.Read, visibilityWait: Int64) -> Bool {
       if let commit, commit < read.stamp - ReadMerge.clockTolerance { return true }
       if let updatedAt { return read.readAt - updatedAt >= visibilityWait }
-      // Of a tombstone, only the time in the org is known.
+      // A tombstone has only the time of the deletion in the org.
       return commit.map { read.readAt - $0 >= visibilityWait + ReadMerge.clockTolerance } ?? false
     }
   }

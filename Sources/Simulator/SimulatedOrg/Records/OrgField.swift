@@ -5,7 +5,7 @@ package struct OrgField: Sendable {
     case id, string, textarea, picklist, multipicklist, phone, email, url, reference
     case encryptedstring, boolean, int, double, currency, percent, date, datetime, time
     case address, location
-    /// Of the type of the field that was changed.
+    /// The value has the type of the field that was changed.
     case anyType
 
     var isCompound: Bool { self == .address || self == .location }

@@ -178,7 +178,7 @@ struct VerifyRun: Sendable {
 
   // MARK: Formulas
 
-  /// Of the records of an object, so many have their formulas compared by `--full`.
+  /// The number of records of an object whose formulas `--full` compares.
   private static let maxFormulaRecords = 10_000
 
   private func formulas(
