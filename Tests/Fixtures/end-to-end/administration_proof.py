@@ -441,12 +441,15 @@ class Proof(harness.Exporter):
             subprocess.run(["pg_dump", "-f", self.work + "/warehouse.sql", self.url], check=True)
             sys.exit("%d problems after these actions: %s" % (len(problems), "; ".join(actions)))
 
+    def comparison(self, path, admin, is_last):
+        return Comparison(self.url, path, admin, self.states(), is_last)
+
     def look(self, admin, is_last):
         """What differs, and what `verify` says."""
         self.counts["comparisons"] += 1
         path = self.work + "/state.ndjson"
         self.simulator.write_state(path)
-        comparison = Comparison(self.url, path, admin, self.states(), is_last)
+        comparison = self.comparison(path, admin, is_last)
         comparison.run()
         self.counts.update(comparison.counts)
         done = self.call("verify", "--full", "--json", codes=(0, 65))
