@@ -31,14 +31,25 @@ struct FieldAdministration {
       default: nil
       }
     if let isHidden {
-      let slot = try Self.slot(change, publisher.generator.models[model])
+      // No event has some formulas.
+      let isOfEvents = !OrgFormula.allCases.contains { $0.name == change.field }
+      let slot = isOfEvents ? try Self.slot(change, publisher.generator.models[model]) : nil
       if isHidden {
         self.hidden.insert(name)
-        publisher.generator.hidden[model].insert(slot)
+        if let slot { publisher.generator.hidden[model].insert(slot) }
       } else {
         self.hidden.remove(name)
-        publisher.generator.hidden[model].remove(slot)
+        if let slot { publisher.generator.hidden[model].remove(slot) }
       }
+      store.replace(publisher.generator.readers[model], model: model, hidden: self.hidden)
+      return
+    }
+    let isOfEvents = publisher.generator.models[model].versions.last?.fields
+      .contains { $0.name == change.field }
+    if change.action == .edit, isOfEvents == false,
+      let formula = OrgFormula.allCases.first(where: { $0.name == change.field })
+    {
+      store.edit(formula)
       store.replace(publisher.generator.readers[model], model: model, hidden: self.hidden)
       return
     }

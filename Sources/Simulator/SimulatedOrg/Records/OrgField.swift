@@ -71,7 +71,11 @@ package struct OrgObject: Sendable {
   /// - Parameters:
   ///   - hidden: names of fields that the user may not see.
   ///   - hasFormulas: the object has all formula fields instead of one.
-  init(_ model: EntityModel, hidden: Set<String> = [], hasFormulas: Bool = false) {
+  ///   - edited: formulas that an admin has changed.
+  init(
+    _ model: EntityModel, hidden: Set<String> = [], hasFormulas: Bool = false,
+    edited: Set<OrgFormula> = []
+  ) {
     self.name = model.entity
     self.keyPrefix = model.keyPrefix
     var fields = [
@@ -89,7 +93,7 @@ package struct OrgObject: Sendable {
       var field = OrgField.field(slot.name, kind, index)
       if case .formula(let source, let edition) = kind {
         let half = "\(model.slots[source].name) / 2"
-        // What an edited formula gives is the reader's own.
+        // The values of an edited formula are the reader's own.
         field.formula = edition == 0 ? half : "\(half) + \(edition) * PRIORVALUE(Id)"
       }
       fields.append(field)
@@ -100,13 +104,17 @@ package struct OrgObject: Sendable {
     func slot(_ name: String) -> Int? { model.slots.firstIndex { $0.path == name } }
     let isDeal = slot("Amount") != nil && slot("Probability") != nil
     for formula in OrgFormula.allCases
-    where isDeal && (hasFormulas || formula == .weightedAmount) {
+    where isDeal && (hasFormulas || formula == .weightedAmount)
+      && !fields.contains(where: { $0.name == formula.name })
+    {
       let sources = formula.sources.compactMap(slot)
       guard sources.count == formula.sources.count else { continue }
       fields.append(
         OrgField(
           name: formula.name, type: formula.type, source: .formula(formula, sources),
-          isCalculated: true, formula: formula.text, treatsBlankAsZero: formula.treatsBlankAsZero))
+          isCalculated: true,
+          formula: formula.text + (edited.contains(formula) ? " + PRIORVALUE(Id)" : ""),
+          treatsBlankAsZero: formula.treatsBlankAsZero))
     }
     self.fields = fields.filter { !hidden.contains("\(model.entity).\($0.name)") }
     self.indexes = Dictionary(
