@@ -62,6 +62,50 @@ import Testing
     #expect(SnapshotPlan(layout, object).deletedField == nil)
   }
 
+  @Test(
+    "Fields of a refresh that events lack have columns of their types after those of the events")
+  func unsent() throws {
+    let object = try Self.description(
+      Self.base + [
+        ("Name", "string"), ("BillingCity", "string"), ("Total__c", "currency"),
+        ("Days__c", "double"), ("Sent__c", "double"), ("Seen", "datetime"), ("Home", "address"),
+      ], calculated: ["Days__c", "Total__c", "Sent__c", "BillingCity", "Home"])
+    let events = try AvroEventDecoder(
+      json: PolledSchema(
+        Self.description(
+          Self.base + [("Name", "string"), ("Sent__c", "double")], name: "Account")
+      ).json, schemaID: "s", topic: "/data/AccountChangeEvent"
+    ).layout
+    let city = Column(name: "City", path: ["BillingAddress", "City"], content: .slot(90, .string))
+    let address = Column(
+      name: "BillingAddress", path: ["BillingAddress"],
+      content: .record(slot: 91, scalar: nil, children: [city]))
+    let layout = events.adding(slots: 80).with(columns: events.columns + [address])
+    func columns(_ fields: Set<String>?) throws -> [String] {
+      let refresh = Refresh(fields: fields, every: .seconds(60))
+      guard let schema = PolledSchema(of: refresh, object, missingIn: layout) else { return [] }
+      let read = try AvroEventDecoder(
+        json: schema.json, schemaID: "x", topic: "/data/AccountChangeEvent"
+      ).layout
+      let all = layout.adding(onlyRead: read)
+      #expect(
+        all.schemaID == "s"
+          && all.columns.prefix(layout.columns.count).elementsEqual(layout.columns))
+      let plan = SnapshotPlan(all, object)
+      #expect(plan.unread.map(\.name).allSatisfy { $0 != "Days__c" })
+      return all.columns.filter(\.isOnlyRead).enumerated().map { index, column in
+        #expect(
+          column.content == .slot(layout.slotCount + index, .double) || index > 1 || fields != nil)
+        return "\(column.name) \(column.salesforceType ?? "-")"
+      }
+    }
+    #expect(try columns(nil) == ["Total__c Data:Currency", "Days__c Data:Double"])
+    #expect(
+      try columns(["Seen", "SystemModstamp", "Id", "IsDeleted", "Home", "Name", "Other__c"])
+        == ["SystemModstamp Data:DateTime", "Seen Data:DateTime"])
+    #expect(try columns(["Name", "Sent__c"]) == [])
+  }
+
   @Test("The ID of the schema shows another type of a field, and a custom object keeps its name")
   func identity() throws {
     let date = try PolledSchema(Self.description(Self.base + [("At", "date")]))

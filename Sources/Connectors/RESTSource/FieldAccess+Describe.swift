@@ -63,6 +63,16 @@ extension FieldDescription {
 }
 
 extension RecordLayout {
+  /// The names in SOQL of the fields of the schema and of the parts of compounds.
+  var soqlNames: Set<String> {
+    Set(
+      self.columns.lazy.filter { !$0.isMetadata }.flatMap { column -> [String] in
+        guard case .record(_, _, let children) = column.content else { return [column.name] }
+        return [column.name]
+          + children.map { FlattenNaming.sobject.name(of: $0.name, in: column.name) }
+      })
+  }
+
   /// Dotted names of the fields whose values rows hold, with the parts of compounds.
   package var fieldNames: [String] {
     self.columns.lazy.filter { !$0.isMetadata }.flatMap { column -> [String] in

@@ -1,3 +1,4 @@
+package import Pipeline
 package import SalesforceREST
 
 /// The schema that the change events of an object would have if it had any, made from its description.
@@ -32,8 +33,31 @@ package struct PolledSchema: Sendable, Equatable {
         "\(object.name) has no field SystemModstamp, so its changes cannot be found; remove it from "
           + "source.lookups.objects")
     }
+    self.init(object) { !Self.ofEveryRow.contains($0.name) && !$0.isCalculated }
+  }
+
+  /// A schema of some fields of an object with change events, which its events do not have. Those
+  /// that are not single values are left out.
+  ///
+  /// - Parameters:
+  ///   - layout: the layout of the object's events as decoded, before any stage.
+  ///   - refresh: the fields that are wanted.
+  /// - Returns: nil if there are none.
+  package init?(of refresh: Refresh, _ object: ObjectDescription, missingIn layout: RecordLayout) {
+    let carried = layout.soqlNames
+    let wanted = object.fields.filter { field in
+      !carried.contains(field.name) && !Refresh.ofEveryRow.contains(field.name)
+        && (refresh.fields?.contains(field.name) ?? field.isCalculated)
+        && Self.types(of: field, as: field.type) != nil
+    }
+    guard !wanted.isEmpty else { return nil }
+    let names = Set(wanted.map(\.name))
+    self.init(object) { names.contains($0.name) }
+  }
+
+  private init(_ object: ObjectDescription, _ isTaken: (ObjectDescription.Field) -> Bool) {
     let fields = object.fields.compactMap { field -> String? in
-      guard !Self.ofEveryRow.contains(field.name), !field.isCalculated else { return nil }
+      guard isTaken(field) else { return nil }
       // The values before and after have the type of the field that was changed.
       let type = object.isFieldHistory && field.type == "anyType" ? "string" : field.type
       return Self.member(field, as: type)

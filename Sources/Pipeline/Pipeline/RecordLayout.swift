@@ -35,6 +35,8 @@ package struct Column: Sendable, Equatable {
   package var isMetadata: Bool
   /// The stage `set` computed the column, so the schema does not have it.
   package var isComputed = false
+  /// No event has the field, so only records that are read bring its values.
+  package var isOnlyRead = false
   /// The stage `mask` has replaced its values.
   var isMasked = false
 
@@ -136,6 +138,20 @@ package struct Column: Sendable, Equatable {
     RecordLayout(
       self, slotCount: self.slotCount + 1, fieldOrder: self.fieldOrder, columns: self.columns,
       routeSlot: self.slotCount)
+  }
+
+  /// The same rows with the fields of another layout, which only records that are read bring.
+  ///
+  /// - Parameter other: a layout of which each field is a single value.
+  package func adding(onlyRead other: RecordLayout) -> RecordLayout {
+    let added = other.columns.filter { !$0.isMetadata }.enumerated().compactMap { index, column in
+      guard case .slot(_, let type) = column.content else { return nil as Column? }
+      var column = column
+      column.content = .slot(self.slotCount + index, type)
+      column.isOnlyRead = true
+      return column
+    }
+    return self.adding(slots: added.count).with(columns: self.columns + added)
   }
 
   /// The same rows with other columns.

@@ -86,6 +86,25 @@ import Testing
     #expect(!cells.contains { $0.isStale })
   }
 
+  @Test("A full image keeps what only reads bring, unless the row was removed before")
+  func keepsOnlyRead() {
+    var columns = [
+      TableColumn(name: "a", type: .text, path: "A"),
+      TableColumn(name: "b", type: .text, path: "B"),
+    ]
+    columns[1].isOnlyRead = true
+    for (removes, isSet) in [(false, [true, false]), (true, [true, true])] {
+      var buffer = RowBuffer(columnCount: columns.count)
+      for event in [Self.event(.delete, 1), Self.event(.undelete, 2, ["a": .text("x")])] {
+        buffer.append(event, columns: columns)
+      }
+      var fold = RecordFold(columns: columns, removesDeleted: removes)
+      _ = fold.fold(buffer, rows: 0..<2)
+      #expect(fold.deltas[0].isReplacement)
+      #expect((0..<2).map { fold.cell(0, column: $0).isSet } == isSet)
+    }
+  }
+
   @Test("A creation without the fields that every record has is not a full image")
   func lackingSystemFields() {
     let columns = [

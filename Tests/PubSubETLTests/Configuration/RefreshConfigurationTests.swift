@@ -57,6 +57,10 @@ import Testing
         "/source/refresh/fields/0: expected an object and a field of it"
       ),
       (
+        #"{"fields": ["Opportunity.IsDeleted"]}"#,
+        "/source/refresh/fields/0: rows have IsDeleted anyway, as id or _deleted_at"
+      ),
+      (
         #"{"fields": ["Opportunity.A__c", "Account.B__c"]}"#,
         "/source/refresh/fields/1: no topic brings the changes of Account; known: Opportunity"
       ),

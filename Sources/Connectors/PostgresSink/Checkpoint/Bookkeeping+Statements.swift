@@ -10,10 +10,11 @@ extension Bookkeeping {
   func register(_ column: TableState.Registered, of table: String, schemaID: String) -> String {
     let type = column.salesforceType.map { SQLIdentifier.literal($0) } ?? "NULL"
     let fieldID = column.fieldID.map { SQLIdentifier.literal($0) }
+    let firstSchema = column.isOnlyRead ? "NULL" : SQLIdentifier.literal(schemaID)
     return "INSERT INTO \(self.qualified("_etl_column")) (table_name, column_name, ordinal, "
       + "path, salesforce_type, pg_type, first_schema_id\(fieldID == nil ? "" : ", field_id")) VALUES "
       + "(\(Self.literals([table, column.name])), \(column.ordinal), "
-      + "\(Self.literals([column.path])), \(type), \(Self.literals([column.sqlType, schemaID]))"
+      + "\(Self.literals([column.path])), \(type), \(Self.literals([column.sqlType])), \(firstSchema)"
       + "\(fieldID.map { ", \($0)" } ?? ""))"
   }
 

@@ -129,9 +129,10 @@ package final class CopyEncoder {
     }
   }
 
-  /// Whether the current cells include all columns of the layout.
+  /// Whether the current cells include all columns of the layout, and of those that only reads bring.
   var isWhole: Bool {
-    self.present.reduce(0) { $0 + $1.nonzeroBitCount } == self.plan.entries.count
+    !self.plan.lacksOnlyRead
+      && self.present.reduce(0) { $0 + $1.nonzeroBitCount } == self.plan.entries.count
   }
 
   /// The record IDs of an event, as its rows have them.

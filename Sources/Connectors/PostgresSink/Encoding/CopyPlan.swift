@@ -45,6 +45,8 @@ struct CopyPlan {
   private(set) var listedFields: [ListedField] = []
   /// Records with columns that this layout does not write.
   private(set) var compounds: [Compound] = []
+  /// The tables have columns that only reads bring, and reads of this layout do not.
+  private(set) var lacksOnlyRead = false
   let unions: UnionColumns
   private(set) var pool: [UInt8] = []
   private(set) var topic = Piece(offset: 0, count: 0)
@@ -105,6 +107,11 @@ struct CopyPlan {
       self.masks[slot / 8] |= 0xFF << UInt64(slot % 8 * 8)
     }
     let written = Set(self.entries.map(\.column))
+    let gone = (tables.current ?? tables.history)?.goneColumns ?? []
+    self.lacksOnlyRead = tables.dataColumns.indices.contains { index in
+      let column = tables.dataColumns[index]
+      return column.isOnlyRead && !written.contains(index) && !gone.contains(column.name)
+    }
     for compound in layout.compounds {
       let path = compound.path.joined(separator: ".")
       let others = tables.dataColumns.indices.filter { index in

@@ -101,17 +101,17 @@ extension PostgresSink {
   func noteComplete(_ pass: ReadPass, begunAt: String) throws {
     let kept = try self.states.kept(over: self.connection)
     guard kept.states else { return }
-    if kept.readTimes, pass.part == nil || pass.isRefresh {
-      try self.states.refreshed(
-        pass.isRefresh ? pass.fields ?? [] : nil, tables: self.tableNames(of: pass.entity),
-        begunAt: begunAt, over: self.connection)
-    }
-    if pass.isRefresh { return }
     let known = self.reads.fields[pass.entity] ?? KnownReads.Fields()
-    try self.states.complete(
-      pass.part == nil ? nil : known.filling,
-      columns: known.readColumns,
-      calculated: known.access.filter { $0.value == .calculated }.map(\.key),
+    if !pass.isRefresh {
+      try self.states.complete(
+        pass.part == nil ? nil : known.filling,
+        columns: known.readColumns,
+        calculated: known.access.filter { $0.value == .calculated }.map(\.key),
+        tables: self.tableNames(of: pass.entity), begunAt: begunAt, over: self.connection)
+    }
+    guard kept.readTimes, pass.part == nil || pass.isRefresh else { return }
+    try self.states.refreshed(
+      pass.isRefresh ? pass.fields ?? [] : nil, columns: known.readColumns,
       tables: self.tableNames(of: pass.entity), begunAt: begunAt, over: self.connection)
   }
 

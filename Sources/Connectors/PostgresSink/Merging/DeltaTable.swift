@@ -52,6 +52,8 @@ struct DeltaTable {
   let directCopyStatement: String
   /// Whether the current table has the columns of reads.
   private let hasReadColumns: Bool
+  /// Whether replacements may keep the values of some columns.
+  private let hasOnlyRead: Bool
 
   init(_ current: TableDefinition) {
     self.columns = current.dataColumns
@@ -77,6 +79,7 @@ struct DeltaTable {
       COPY \(Self.name) (\(all.map(\.0).joined(separator: ", "))) FROM STDIN (FORMAT binary)
       """
     self.hasReadColumns = current.hasReadColumns
+    self.hasOnlyRead = current.dataColumns.contains(where: \.isOnlyRead)
     let direct =
       Self.directColumns
       + (current.hasReadColumns ? TableDefinition.readColumns.map(\.name) : [])
@@ -207,7 +210,7 @@ struct DeltaTable {
   private func mask(
     _ mask: Int, _ delta: RecordDelta, _ cells: ArraySlice<DeltaCell>
   ) -> Int64 {
-    if delta.isReplacement, delta.read?.isWhole != false { return .max }
+    if delta.isReplacement, delta.read?.isWhole != false, !self.hasOnlyRead { return .max }
     let first = cells.startIndex + mask * Self.maskWidth
     var bits: Int64 = 0
     for index in first..<min(first + Self.maskWidth, cells.endIndex) where cells[index].isSet {

@@ -40,8 +40,9 @@ extension RecordFold {
     switch row.change {
     case .create, .undelete:
       let start = delta * self.columnCount
-      for index in start..<start + self.columnCount where !self.cells[index].isRead {
-        self.cells[index] = .null
+      for column in 0..<self.columnCount where !self.cells[start + column].isRead {
+        if !self.isOnlyRead.isEmpty, self.isOnlyRead[column] { continue }
+        self.cells[start + column] = .null
       }
       self.setCells(delta, row, keepsRead: true, buffer)
     case .update, .readFields:

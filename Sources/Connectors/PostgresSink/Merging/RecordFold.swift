@@ -8,6 +8,9 @@ package struct RecordFold {
   /// Columns of records that were not flattened, whose values in updates hold only what the update
   /// changed. By index; empty if there are none.
   let isCompound: [Bool]
+  /// Columns of fields that no event has, so images in events keep their values. By index; empty if
+  /// there are none.
+  let isOnlyRead: [Bool]
   /// Columns of fields that Salesforce never leaves empty, each with a bit for its field: a field
   /// whose type has changed has several columns.
   private let neverEmpty: [(column: Int, bit: UInt8)]
@@ -63,6 +66,7 @@ package struct RecordFold {
   ) {
     self.columnCount = columns.count
     self.isCompound = columns.contains(where: \.isCompound) ? columns.map(\.isCompound) : []
+    self.isOnlyRead = columns.contains(where: \.isOnlyRead) ? columns.map(\.isOnlyRead) : []
     self.neverEmpty = columns.enumerated().compactMap { index, column in
       Self.neverEmptyFields.firstIndex(of: column.path).map { (index, 1 << UInt8($0)) }
     }
@@ -185,7 +189,10 @@ package struct RecordFold {
       guard isNew else { return true }
       self.deltas[delta].read = row.read
     case .create, .undelete:
-      self.replace(delta, isPartial: self.lacksValue(row, buffer))
+      // A row that was removed has lost what was read of it.
+      self.replace(
+        delta, isPartial: self.lacksValue(row, buffer),
+        keepsOnlyRead: !self.deltas[delta].isRemoved)
       self.deltas[delta].stale = .cleared
       self.deltas[delta].undelete()
       // Whatever the record was before no longer counts.
@@ -247,7 +254,7 @@ package struct RecordFold {
       || self.cells.count * MemoryLayout<DeltaCell>.stride >= Self.maxCellByteCount
   }
 
-  mutating func replace(_ delta: Int, isPartial: Bool) {
+  mutating func replace(_ delta: Int, isPartial: Bool, keepsOnlyRead: Bool = false) {
     self.deltas[delta].isReplacement = true
     self.deltas[delta].isPartial = isPartial
     self.deltas[delta].isRemoved = false
@@ -255,7 +262,10 @@ package struct RecordFold {
     self.deltas[delta].pendingDiffCount = 0
     self.deltas[delta].read = nil
     let start = delta * self.columnCount
-    for index in start..<start + self.columnCount { self.cells[index] = .null }
+    for column in 0..<self.columnCount
+    where !keepsOnlyRead || self.isOnlyRead.isEmpty || !self.isOnlyRead[column] {
+      self.cells[start + column] = .null
+    }
   }
 
   /// Applies the values and nulls of the row; absent columns keep their state.

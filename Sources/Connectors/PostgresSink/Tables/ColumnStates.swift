@@ -12,7 +12,8 @@ struct ColumnStates {
     case hidden
     /// REST and Bulk do not have the field, so its values come from events alone.
     case notReadable = "not readable"
-    /// A formula or roll-up. Its value is that of the record's last read or change.
+    /// A formula or roll-up, or a field that no event has. Its value is that of the record's last read
+    /// or change.
     case withoutEvents = "without events"
     /// Events no longer have the field.
     case gone
@@ -158,6 +159,9 @@ struct ColumnStates {
   /// Only fields of the schema have a Salesforce type; parts of compounds may have none.
   private static let isOfObject = "(salesforce_type IS NOT NULL OR strpos(path, '.') > 0)"
 
+  /// No schema has had the field, so only reads bring it.
+  private static let isOnlyRead = "(first_schema_id IS NULL)"
+
   /// Notes what can be read.
   func note(
     _ access: [String: FieldAccess], tables: [String], over connection: PostgresConnection
@@ -170,8 +174,9 @@ struct ColumnStates {
       SELECT c.table_name, c.column_name, CASE WHEN a.access = 'hidden' THEN 'hidden' \
       WHEN a.access = 'unreadable' THEN 'not readable' \
       WHEN c.state IN ('hidden', 'not readable') THEN 'filling' \
-      WHEN a.access = 'calculated' AND c.state = 'complete' THEN 'without events' \
-      WHEN a.access = 'readable' AND c.state = 'without events' THEN 'complete' \
+      WHEN (a.access = 'calculated' OR \(Self.isOnlyRead)) AND c.state = 'complete' \
+      THEN 'without events' WHEN a.access = 'readable' AND NOT \(Self.isOnlyRead) \
+      AND c.state = 'without events' THEN 'complete' \
       ELSE c.state END AS state FROM \(self.columns) AS c \
       JOIN unnest($2::text[], $3::text[]) AS a (path, access) ON a.path = c.path \
       WHERE c.table_name = ANY ($1::text[]) AND c.state <> 'gone') AS n \
@@ -183,21 +188,36 @@ struct ColumnStates {
       ])
   }
 
-  /// Notes that the values of columns are as of a read of all records, in the open transaction.
+  /// Notes that the values of columns are as of a read of all records, in the open transaction. Such a
+  /// read fills columns that nothing else does.
   ///
   /// - Parameters:
   ///   - fields: dotted names; nil for all that change without events.
-  ///   - begunAt: SQL, when the read began.
+  ///   - columns: those that got the values; nil if there were no records.
+  ///   - begunAt: SQL, when the read began. Columns that are newer keep their state.
   func refreshed(
-    _ fields: Set<String>?, tables: [String], begunAt: String, over connection: PostgresConnection
+    _ fields: Set<String>?, columns: [String]?, tables: [String], begunAt: String,
+    over connection: PostgresConnection
   ) throws(PostgresError) {
+    let isUnfilled = "(state = 'filling' AND \(Self.isOnlyRead))"
     try connection.query(
       """
-      UPDATE \(self.columns) SET refreshed_at = \(begunAt) WHERE table_name = ANY ($1::text[]) \
-      AND CASE WHEN $2::text[] IS NULL THEN state = 'without events' OR refreshed_at IS NOT NULL \
+      UPDATE \(self.columns) SET refreshed_at = \(begunAt), \
+      since = CASE WHEN \(isUnfilled) THEN now() ELSE since END, \
+      state = CASE WHEN \(isUnfilled) THEN 'without events' ELSE state END \
+      WHERE table_name = ANY ($1::text[]) AND state <> 'gone' \
+      AND (NOT \(isUnfilled) OR since <= \(begunAt)) \
+      AND CASE WHEN $2::text[] IS NULL THEN (state = 'without events' OR refreshed_at IS NOT NULL) \
+      AND (NOT \(Self.isOnlyRead) OR $3::text[] IS NULL OR column_name = ANY ($3::text[])) \
       ELSE path = ANY ($2::text[]) END
-      """, [SQLArray.literal(tables), fields.map { SQLArray.literal($0.sorted()) }])
+      """,
+      [
+        SQLArray.literal(tables), fields.map { SQLArray.literal($0.sorted()) },
+        columns.map { SQLArray.literal($0) },
+      ])
   }
+
+  /// Columns that a pass of their own has to fill. Those that no event fills wait for their refresh.
 
   func filling(
     tables: [String], over connection: PostgresConnection
@@ -205,7 +225,8 @@ struct ColumnStates {
     let result = try connection.query(
       """
       SELECT path, bool_or(\(Self.isOfObject)) FROM \(self.columns) \
-      WHERE table_name = ANY ($1::text[]) AND state = 'filling' GROUP BY path ORDER BY path
+      WHERE table_name = ANY ($1::text[]) AND state = 'filling' AND NOT \(Self.isOnlyRead) \
+      GROUP BY path ORDER BY path
       """, [SQLArray.literal(tables)])
     return (0..<result.rowCount).map {
       FillingColumn(field: result[$0, 0] ?? "", isOfObject: result[$0, 1] == "t")
@@ -226,7 +247,8 @@ struct ColumnStates {
     try connection.query(
       """
       UPDATE \(self.columns) SET since = now(), \
-      state = CASE WHEN path = ANY ($3::text[]) THEN 'without events' ELSE 'complete' END \
+      state = CASE WHEN path = ANY ($3::text[]) OR \(Self.isOnlyRead) THEN 'without events' \
+      ELSE 'complete' END \
       WHERE table_name = ANY ($1::text[]) AND state = 'filling' AND since <= \(begunAt) \
       AND ($2::text[] IS NULL OR path = ANY ($2::text[])) \
       AND ($4::text[] IS NULL OR column_name = ANY ($4::text[]))

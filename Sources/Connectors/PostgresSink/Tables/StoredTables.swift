@@ -68,11 +68,12 @@ extension EntityState {
         let actual = first.column(registered.name),
         let type = PostgresType(oid: actual.typeOID)
       else { continue }
-      columns.append(
-        TableColumn(
-          name: registered.name, type: type, path: registered.path,
-          salesforceType: registered.salesforceType, isCompound: registered.isCompound,
-          ordinal: registered.ordinal))
+      var column = TableColumn(
+        name: registered.name, type: type, path: registered.path,
+        salesforceType: registered.salesforceType, isCompound: registered.isCompound,
+        ordinal: registered.ordinal)
+      column.isOnlyRead = registered.isOnlyRead
+      columns.append(column)
     }
     return columns
   }

@@ -14,6 +14,8 @@ package struct TableColumn: Sendable, Equatable {
   package var isCompound: Bool
   /// Its place in the bookkeeping, which it keeps under another name.
   package var ordinal: Int
+  /// No event has the field, so images in events keep the column's value.
+  package var isOnlyRead = false
 
   package init(
     name: String, type: PostgresType, path: String, salesforceType: String? = nil,

@@ -76,7 +76,23 @@ extension TableEvolution {
       }
     }
     self.noteCompound(field, name)
+    self.noteSource(of: field, name)
     self.columnNames.append(name)
+  }
+
+  /// Notes whether events have the field, which may have changed.
+  private mutating func noteSource(of field: TableMapping.Field, _ name: String) {
+    guard self.isNewest else { return }
+    for index in self.state.tables.indices {
+      guard self.state.tables[index].registered[name]?.isOnlyRead == !field.isOnlyRead else {
+        continue
+      }
+      self.state.tables[index].registered.change(name) { $0.isOnlyRead = field.isOnlyRead }
+      self.statements.append(
+        self.bookkeeping.set(
+          "first_schema_id", to: field.isOnlyRead ? nil : self.mapping.schemaID, column: name,
+          of: self.state.tables[index].name))
+    }
   }
 
   /// Notes that updates have only parts of the column's value, so that a rebuild from history
@@ -124,6 +140,10 @@ extension TableEvolution {
       for index in self.state.tables.indices {
         self.rename(field.name, to: kept, in: index, .type)
         self.setID(nil, of: kept, in: index)
+        // No schema shows that nothing fills it any more.
+        if field.isOnlyRead, self.state.hasColumnStates {
+          self.note(.gone, column: kept, in: index)
+        }
         if let earlier { self.rename(earlier.name, to: field.name, in: index, .type) }
       }
       try self.use(field, field.name)
@@ -234,6 +254,10 @@ extension TableEvolution {
     self.state.tables[index].registered.append(column)
     self.statements.append(
       self.bookkeeping.register(column, of: table.name, schemaID: self.mapping.schemaID))
+    if column.isOnlyRead, self.state.hasColumnStates {
+      self.statements.append(
+        ColumnStates(self.bookkeeping).set(.withoutEvents, column: name, of: table.name))
+    }
   }
 
   /// - Parameter explanation: the end of the sentence about the change.
@@ -278,9 +302,11 @@ extension TableEvolution {
 extension TableMapping.Field {
   /// The column of the field in the bookkeeping.
   fileprivate func registered(as name: String, _ type: PostgresType) -> TableState.Registered {
-    TableState.Registered(
+    var column = TableState.Registered(
       name: name, ordinal: 0, path: self.path, salesforceType: self.salesforceType,
       fieldID: self.fieldID, sqlType: type.sqlName)
+    column.isOnlyRead = self.isOnlyRead
+    return column
   }
 
   fileprivate func canBeWritten(as type: PostgresType) -> Bool {

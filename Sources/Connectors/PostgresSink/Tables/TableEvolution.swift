@@ -351,6 +351,8 @@ struct TableEvolution {
           self.note(.filling, column: column.name, in: index)
         case (.gone, _): self.comment(column: column.name, goneSince: column.since, in: index)
         case (nil, _), (_, true): continue
+        // No event had the field, so it is not missing in events.
+        case (_, false) where column.isOnlyRead: continue
         case (_, false) where isNewest && !isEarlier:
           self.note(.gone, column: column.name, in: index)
         // The field was added, converted or restored later; the schema's events leave it empty.

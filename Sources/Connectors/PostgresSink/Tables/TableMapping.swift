@@ -20,6 +20,8 @@ package struct TableMapping: Sendable {
     package var content: Column.Content
     /// New tables get an index on it.
     package var isIndexed = false
+    /// No event of the schema has it; see `Column`.
+    package var isOnlyRead = false
 
     /// The types of columns that may belong to the field, the best first.
     var acceptedTypes: [PostgresType] { [self.type] + (self.earlierType.map { [$0] } ?? []) }
@@ -82,7 +84,8 @@ package struct TableMapping: Sendable {
           salesforceType: column.salesforceType, fieldID: column.fieldID,
           content: column.content,
           isIndexed: configuration.isIndexed(
-            [column.name, path, name], column.salesforceType, of: layout.entity)))
+            [column.name, path, name], column.salesforceType, of: layout.entity),
+          isOnlyRead: column.isOnlyRead))
     }
     let ids = Dictionary(fields.compactMap(\.fieldID).map { ($0, 1) }, uniquingKeysWith: +)
     // An ID that two fields have identifies neither.

@@ -31,6 +31,8 @@ struct TableState: Sendable {
     var sqlType: String
     /// Noted in the journal, because a role that may not alter tables can still write there.
     var isCompound = false
+    /// No event has the field. The bookkeeping has no first schema of such a column.
+    var isOnlyRead = false
     /// Nil if the bookkeeping is of an earlier version.
     var state: ColumnStates.State?
     /// The day on which that state began, `2026-02-17`; empty if it is not known.
@@ -214,7 +216,7 @@ extension TableState {
     let columns = try connection.query(
       """
       SELECT column_name, ordinal, path, salesforce_type, pg_type, to_jsonb(c) ->> 'state',
-        left(to_jsonb(c) ->> 'since', 10), to_jsonb(c) ->> 'field_id'
+        left(to_jsonb(c) ->> 'since', 10), to_jsonb(c) ->> 'field_id', first_schema_id IS NULL
       FROM \(bookkeeping.qualified("_etl_column")) AS c WHERE table_name = $1
       ORDER BY ordinal, column_name
       """, [self.name])
@@ -235,6 +237,7 @@ extension TableState {
       column.isCompound = compound.contains(column.compoundNote)
       column.state = columns[row, 5].flatMap { ColumnStates.State(rawValue: $0) }
       column.since = columns[row, 6] ?? ""
+      column.isOnlyRead = columns[row, 8] == "t"
       self.registered.append(column)
     }
   }

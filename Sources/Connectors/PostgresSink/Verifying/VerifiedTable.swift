@@ -58,7 +58,8 @@ extension TableCatalog {
       leftOut.append(
         CopyFindings.LeftOut(
           field: column.path,
-          reason: "column \(SQLIdentifier.quoted(column.name)) keeps values of an earlier schema")
+          reason: "column \(SQLIdentifier.quoted(column.name)) keeps "
+            + (column.isOnlyRead ? "what was read last" : "values of an earlier schema"))
       )
     }
     return VerifiedTable(

@@ -29,6 +29,12 @@ extension ChangesView {
       + "WHERE i.image ? \(present)"
   }
 
+  /// SQL: whether events with all fields have the field.
+  private var imagesHaveField: String {
+    let others = self.history.dataColumns.filter(\.isOnlyRead).map(\.name)
+    return others.isEmpty ? "true" : "f.field <> ALL (\(ListedNames.literal(others)))"
+  }
+
   /// The last row before the refresh that has the field's value.
   private var lastSetter: String {
     let isListed = "\(self.contains("_changed_fields", "_etl_p")) IS TRUE"
@@ -38,7 +44,7 @@ extension ChangesView {
       AND _etl_p._event_id <> h._event_id AND CASE \
       WHEN _etl_p._change_type = 'UPDATE' \
       THEN \(isListed) OR \(self.contains("_nulled_fields", "_etl_p")) IS TRUE \
-      WHEN _etl_p._change_type IN ('CREATE', 'UNDELETE') THEN true \
+      WHEN _etl_p._change_type IN ('CREATE', 'UNDELETE') THEN \(self.imagesHaveField) \
       WHEN _etl_p._kind = 'snapshot' AND _etl_p._change_type <> 'SNAPSHOT_DELETE' \
       THEN _etl_p._changed_fields IS NULL OR \(isListed) ELSE false END \
       ORDER BY _etl_p._loaded_at DESC, _etl_p._kind = 'snapshot' DESC, _etl_p._ordinal DESC, \

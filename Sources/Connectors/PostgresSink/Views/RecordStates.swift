@@ -169,11 +169,14 @@ struct RecordStates {
         self.names.contains(column.name, in: list, schema: "x._etl_schema")
       }
       let isListed = isIn("x._etl_listed")
+      // No event has the values of some columns, not even one with all fields.
+      let isWhole =
+        column.isOnlyRead ? "x._etl_whole AND x._etl_read IS NOT NULL" : "x._etl_whole"
       let isDiff = column.type == .text ? " AND (\(isIn("x._etl_diffs"))) IS NOT TRUE" : ""
       // Arrays of arrays have no null elements.
       let (element, back) = column.type == .textArray ? ("\(name)::text", "::text[]") : (name, "")
       return """
-        (pg_catalog.array_agg(\(element)) FILTER (WHERE x._etl_whole \
+        (pg_catalog.array_agg(\(element)) FILTER (WHERE \(isWhole) \
         OR (\(name) IS NOT NULL OR \(isListed))\(isDiff)))[1]\(back) AS \(column.quotedName)
         """
     }

@@ -2,7 +2,7 @@
 package struct Refresh: Sendable, Equatable {
   package typealias Instant = ContinuousClock.Instant
 
-  /// Names of columns of the event schema; nil for every formula and roll-up.
+  /// Names of fields, which events need not have; nil for every formula and roll-up.
   package var fields: Set<String>?
   /// The time from the beginning of a read to that of the next.
   package var every: Duration
@@ -15,6 +15,9 @@ package struct Refresh: Sendable, Equatable {
   }
 
   package static let partPrefix = "refresh:"
+
+  /// Fields that every row has in another form: a refresh finds records that are not deleted.
+  package static let ofEveryRow: Set<String> = ["Id", "IsDeleted"]
 
   /// The part of its passes. Another list of fields has another part, so its first read is due at
   /// once.

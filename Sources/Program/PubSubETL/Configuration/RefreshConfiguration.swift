@@ -6,7 +6,7 @@ import Pipeline
 /// Fields that change without events, whose values are read again and again (`source.refresh`).
 struct RefreshConfiguration: KeyedObject, Sendable, Equatable {
   enum Fields: Sendable, Equatable {
-    /// Every formula and roll-up of the events' schemas.
+    /// Every formula and roll-up that the run-as user may see.
     case blind
     /// Names of fields, by object.
     case listed([String: Set<String>])
@@ -23,8 +23,8 @@ struct RefreshConfiguration: KeyedObject, Sendable, Equatable {
     return [
       .required(
         "fields", \.fields, .refreshed,
-        "blind: every formula and roll-up that the events have; or a list of fields, each with its "
-          + "object.", example: ["Opportunity.Days_Open__c"]),
+        "blind: every formula and roll-up, also those that events do not have; or a list of fields, "
+          + "each with its object.", example: ["Opportunity.Days_Open__c"]),
       .key(
         "every", \.every, .duration(in: .seconds(1)...day * 30),
         "Time between two reads; less than 1h for loopback addresses only.", example: "12h"),
@@ -103,6 +103,9 @@ extension Kind<RefreshConfiguration.Fields> {
           continue
         }
         let (object, field) = (String(parts[0]), String(parts[1]))
+        if Refresh.ofEveryRow.contains(field) {
+          reader.report(element, "rows have \(field) anyway, as id or _deleted_at")
+        }
         if !fields[object, default: []].insert(field).inserted {
           reader.report(element, "the field \(object).\(field) is listed twice")
         }

@@ -33,6 +33,7 @@ extension Session {
       }
       planned.inputs.append(layout)
     }
+    try await self.addOnlyRead(to: &planned.inputs)
     planned.inputs += try await self.polledObjects().map(\.layout)
     try await self.inquiry?.prepare(planned.inputs)
     for layout in planned.inputs {
@@ -56,6 +57,7 @@ extension Session {
       }
       if let layout { planned.inputs.append(layout) } else { planned.unknown.append(topic.name) }
     }
+    try await self.addOnlyRead(to: &planned.inputs, onRetry: onRetry)
     planned.inputs += try await self.polledObjects(onRetry: onRetry).map(\.layout)
     return planned
   }

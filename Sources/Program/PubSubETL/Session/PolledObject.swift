@@ -23,9 +23,9 @@ struct PolledObject {
   var fields: [FieldDescription] { self.description.fields.map { FieldDescription($0) } }
 }
 
-/// The descriptions of a pipeline's objects without change events, from a file beside the checkpoint
-/// or from the org. Nothing depends on the file: without it, the org is asked, and all records are
-/// read once more.
+/// The descriptions of a pipeline's objects that are not only read through their change events, from a
+/// file beside the checkpoint or from the org. Nothing depends on the file: without it, the org is
+/// asked, and all records of objects without change events are read once more.
 struct PolledDescriptions {
   /// A description and its age.
   struct Entry {
@@ -78,8 +78,9 @@ struct PolledDescriptions {
   }
 
   /// - Returns: the entry, whose fields have changed only if the schema made of them has.
-  mutating func note(_ description: ObjectDescription, at now: Int64) throws(RESTError) -> Entry {
-    let schema = try PolledSchema(description)
+  @discardableResult
+  mutating func note(_ description: ObjectDescription, at now: Int64) -> Entry {
+    let schema = try? PolledSchema(description)
     var changedAt = now
     if let known = self.entries[description.name], known.changedAt <= now,
       (try? PolledSchema(known.description)) == schema
@@ -124,7 +125,7 @@ extension Session {
       self.configuration.statePaths, org: self.org, at: self.assembly.clock.wallTime)
     descriptions.outdate(objects)
     try descriptions.store(
-      self.configuration.source.lookups.objects, hiding: self.configuration.secrets)
+      self.configuration.source.describedObjects, hiding: self.configuration.secrets)
   }
 
   /// The objects without change events that can be described.
@@ -150,8 +151,7 @@ extension Session {
         if let known = descriptions.usable(name) {
           entry = known
         } else {
-          entry = try descriptions.note(
-            try await self.describe(name, client, onRetry), at: now)
+          entry = descriptions.note(try await self.describe(name, client, onRetry), at: now)
         }
         objects.append(
           PolledObject(
@@ -177,7 +177,8 @@ extension Session {
     }
     if self.keepsSchemas {
       do {
-        try descriptions.store(names, hiding: self.configuration.secrets)
+        try descriptions.store(
+          self.configuration.source.describedObjects, hiding: self.configuration.secrets)
       } catch {
         onFailure(
           names.joined(separator: ", "), "descriptions are not kept for later runs: \(error)")
@@ -186,7 +187,7 @@ extension Session {
     return objects
   }
 
-  private func describe(
+  func describe(
     _ entity: String, _ client: RESTClient, _ onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> ObjectDescription {
     var retries = Retries(self.retry)
@@ -210,9 +211,12 @@ extension Session {
   }
 
   private func layout(of object: ObjectDescription) throws -> RecordLayout {
-    let schema = try PolledSchema(object)
-    return try AvroEventDecoder(
-      json: schema.json, schemaID: schema.id, topic: TopicName.changes(of: object.name),
+    try self.layout(of: PolledSchema(object), object.name)
+  }
+
+  func layout(of schema: PolledSchema, _ entity: String) throws -> RecordLayout {
+    try AvroEventDecoder(
+      json: schema.json, schemaID: schema.id, topic: TopicName.changes(of: entity),
       options: self.assembly.decoding
     ).layout
   }

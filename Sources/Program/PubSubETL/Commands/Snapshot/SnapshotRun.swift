@@ -43,7 +43,7 @@ struct SnapshotRun {
       sinks.checkpointed.contains { $0.sink is any RecordReceiver } ? files : nil
     try await columns.ask(&wanted, sinks, readFiles, purpose, logger)
     wanted.removeAll(where: \.isEmpty)
-    let refreshes = try Self.refreshes(session, sinks, purpose, follows: follows)
+    var refreshes = try Self.refreshes(session, sinks, purpose, follows: follows)
     if source.snapshot.mode == nil, !purpose.isSnapshot, !sinks.copies.allSatisfy(\.beganWithReads)
     {
       logger.notice(
@@ -60,6 +60,12 @@ struct SnapshotRun {
     var layouts = try await session.layouts(of: topics, onRetry: onRetry)
     try await session.renew(
       &layouts, described: columns.described, objects: topics, onRetry: onRetry)
+    try await session.addOnlyRead(
+      to: &layouts, described: columns.described, onRetry: onRetry
+    ) { entity, reason in
+      logger.warning("fields of \(entity) are not refreshed in this run: \(reason)")
+      refreshes.removeAll { $0.entity == entity }
+    }
     try await session.inquiry?.prepare(Array(layouts.values))
     for (entity, _) in topics where layouts[entity] == nil {
       logger.warning(
@@ -207,10 +213,12 @@ extension SnapshotRun {
           let count = try await client.count(entity, where: "(\(scope.condition))")
           lines.append("records: \(entity), \(Phrase.count(count, "record")) meet \(scope.key)")
         }
-        if let layout = layouts[entity] {
+        if var layout = layouts[entity] {
+          let refresh = refreshes.first { $0.entity == entity }?.refresh
+          if let refresh { layout = try session.layout(layout, with: refresh, of: object) }
           let blind = BlindFields(layout, object)
           lines += blind.lines(of: entity).map { "note: \($0)" }
-          if let refresh = refreshes.first(where: { $0.entity == entity })?.refresh {
+          if let refresh {
             lines.append(try refresh.line(layout, blind))
           }
         }

@@ -24,21 +24,21 @@ struct WantedRefresh {
 }
 
 extension Refresh {
-  /// - Throws: `RunFailure` for a field that the events of the object do not have.
+  /// - Parameter layout: with the fields that only reads bring.
+  /// - Throws: `RunFailure` for a field that cannot be read.
   func check(_ layout: RecordLayout) throws {
-    let known = Set(layout.columns.lazy.filter { !$0.isMetadata }.map(\.name))
-    let unknown = (self.fields ?? []).subtracting(known).sorted()
-    guard let field = unknown.first else { return }
+    guard let field = self.unknown(to: layout).first else { return }
     throw RunFailure(
       .refresh,
-      "/source/refresh/fields: \(layout.entity).\(field) cannot be refreshed, because the events of "
-        + "\(layout.entity) do not have it, so the copy has no column for it; check the name with "
-        + "'pubsub-etl fields'")
+      "/source/refresh/fields: \(layout.entity).\(field) cannot be refreshed, because the run-as "
+        + "user finds no such field with a single value; check its name, and the user's permission "
+        + "to read it")
   }
 
   /// A line for `check`.
   ///
-  /// - Throws: `RunFailure` for a field that the events of the object do not have.
+  /// - Parameter layout: with the fields that only reads bring.
+  /// - Throws: `RunFailure` for a field that cannot be read.
   func line(_ layout: RecordLayout, _ blind: BlindFields) throws -> String {
     try self.check(layout)
     let own = Set(layout.columns.map(\.name))

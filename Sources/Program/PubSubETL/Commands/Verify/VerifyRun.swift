@@ -130,6 +130,7 @@ struct VerifyRun: Sendable {
       described[entity] = try await Self.asking { try await client.describe(entity) }
     }
     try await session.renew(&layouts, described: described, objects: objects, onRetry: report)
+    try await session.addOnlyRead(to: &layouts, described: described) { _, _ in }
     return layouts
   }
 
@@ -146,17 +147,18 @@ struct VerifyRun: Sendable {
     stages.pipeline.erased = erased
     var (object, entry) = (part.object, part.entry)
     let own = stages.chain(of: sink)
-    // Calculated fields change without events, so a difference in them is not drift.
-    let calculated = Set(entry.blind.calculated)
+    // These fields change without events, so a difference in them is not drift.
+    let blind = Set(entry.blind.calculated)
+      .union(object.layout.columns.lazy.filter(\.isOnlyRead).map(\.name))
     let scope = try VerifyScope(
       object.layout, unread: Set(entry.unread.map(\.name)), through: stages.pipeline, own)
     let isDeciding = scope.isDeciding
-    object.reads = { !calculated.contains($0.name) || isDeciding($0) }
+    object.reads = { !blind.contains($0.name) || isDeciding($0) }
     entry.comparesStamps = self.request.depth != .full && !scope.hasChangeField
     let verification = try sink.verification(
       of: try own.layout(for: stages.pipeline.layout(for: object.layout)),
       CopyScope(
-        horizon: entry.horizon, excluded: calculated, unread: Set(entry.unread.map(\.name)),
+        horizon: entry.horizon, excluded: blind, unread: Set(entry.unread.map(\.name)),
         comparesStamps: entry.comparesStamps),
       self.configuration)
     let retry = self.configuration.retry.schedule(follows: false)
