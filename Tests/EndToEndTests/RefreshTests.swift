@@ -11,4 +11,12 @@ import Testing
     try self.script.run(
       "--seed", "3", sample: ["--existing", "600", "--rounds", "2", "--kills", "3"])
   }
+
+  @Test(
+    "Fields that no event has are in tables, history and views, through kills and changes of the org",
+    .enabled(if: ProofScript.programs != nil))
+  func bringsUnsentFields() throws {
+    try ProofScript("unsent_fields_proof.py").run(
+      "--seed", "5", sample: ["--existing", "600", "--rounds", "2", "--kills", "3"])
+  }
 }
