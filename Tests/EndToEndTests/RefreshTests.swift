@@ -19,4 +19,12 @@ import Testing
     try ProofScript("unsent_fields_proof.py").run(
       "--seed", "5", sample: ["--existing", "600", "--rounds", "2", "--kills", "3"])
   }
+
+  @Test(
+    "Files and their views have every silent change of a formula after kills and events",
+    .enabled(if: ProofScript.programs != nil))
+  func isCurrentInFiles() throws {
+    try ProofScript("refresh_files_proof.py").run(
+      "--seed", "3", sample: ["--existing", "600", "--rounds", "2", "--kills", "3"])
+  }
 }

@@ -120,6 +120,42 @@ import Testing
     #expect(pass.missing(of: reads.layout) == [] && pass.unread == [])
   }
 
+  @Test("Fields that a refresh has read no longer count as lacking, and move to no other org")
+  func refreshed() throws {
+    let batches = TestBatches()
+    let layout = batches.layout(topic: "/data/T", entity: "T")
+    let half = Column("Half__c", layout.slotCount, .string)
+    let wide = RecordLayout(
+      topic: "/data/T", schemaID: "s", entity: "T", family: layout.family,
+      slotCount: layout.slotCount + 1, fieldOrder: layout.fieldOrder,
+      columns: layout.columns + [half])
+    let reads = RecordBatch(layout: layout)
+    batches.append(read: "1", to: reads)
+    var whole = FilePass(beginning: ReadPass(entity: "T", number: 1), reads, at: 1)
+    whole.advance(to: ReadPass(entity: "T", number: 1, state: .complete), Self.clock)
+    whole.note(reads)
+    whole.finish(layout, at: 2)
+    whole.note(wide, at: 3)
+    #expect(whole.newer == ["Half__c": 3] && whole.missing(of: wide) == ["Half__c"])
+    let values = RecordBatch(layout: wide)
+    batches.append(read: "1", to: values)
+    values.row(0).presence[layout.slotCount] = RecordBatch.Presence.null
+    let part = Refresh.partPrefix + "blind"
+    var refresh = FilePass(
+      beginning: ReadPass(entity: "T", part: part, number: 2), values, at: 4)
+    refresh.note(values)
+    whole.note(refresh: refresh)
+    #expect(whole.newer.isEmpty && whole.missing(of: wide).isEmpty)
+
+    let state: JSONValue = [
+      "directory": "/out", "files": [], "passes": .array([whole.json, refresh.json]),
+    ]
+    #expect(try FilePass.passes(in: state, directory: "/out").count == 2)
+    let moved = try FilePass.restarting(state, directory: "/out", entities: [])
+    #expect(try Array(FilePass.passes(in: moved, directory: "/out").keys) == ["T"])
+    #expect(FilePass.awaited(in: moved).isEmpty)
+  }
+
   @Test("An edited checkpoint is refused, and one of an earlier version has no passes")
   func damaged() throws {
     var random = SplitMix(seed: 2)

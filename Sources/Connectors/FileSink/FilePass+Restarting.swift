@@ -37,11 +37,11 @@ extension FilePass {
   ) throws(FileSinkError) -> JSONValue {
     var passes = try Self.passes(in: state, directory: directory)
     var awaited = Self.awaited(in: state).union(entities)
-    for pass in passes.values where pass.state != .complete { awaited.insert(pass.entity) }
-    for entity in awaited {
-      passes[entity] = nil
-      passes[ReadPass.changesKey(of: entity)] = nil
+    for (key, pass) in passes where pass.state != .complete {
+      passes[key] = nil
+      if !pass.isRefresh { awaited.insert(pass.entity) }
     }
+    passes = passes.filter { !awaited.contains($1.entity) }
     return Self.adding(passes, awaited: awaited, to: state)
   }
 }

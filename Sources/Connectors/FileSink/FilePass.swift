@@ -51,6 +51,9 @@ package struct FilePass: Sendable, Equatable {
     } ?? self.earlier
   }
 
+  /// As of when the values of the last finished pass are; milliseconds since 1970.
+  package var readThrough: Int64? { self.completion?.begunAt }
+
   /// The number of a topic's epochs that began because a position was unusable, and that no later
   /// pass makes up for.
   ///
@@ -124,10 +127,22 @@ package struct FilePass: Sendable, Equatable {
     }
   }
 
+  /// Whether the pass reads fields that change without events.
+  package var isRefresh: Bool { self.part?.hasPrefix(Refresh.partPrefix) == true }
+
+  /// Notes the columns that a later pass has read for all records.
+  mutating func note(refresh: FilePass) {
+    guard self.finishedAt != nil, !self.columns.isEmpty else { return }
+    self.columns.formUnion(refresh.columns)
+    self.unread.subtract(refresh.columns)
+    for name in refresh.columns { self.newer[name] = nil }
+  }
+
   /// - Parameter layout: the layout of the records.
   mutating func finish(_ layout: RecordLayout, at time: Int64) {
     guard self.finishedAt == nil else { return }
     self.finishedAt = time
+    guard !self.isRefresh else { return }
     let names = Self.names(layout)
     // Without a row, none lacks a column.
     if self.columns.isEmpty { self.columns = names }

@@ -149,6 +149,8 @@ struct FreshnessLedger {
       self.objects[entity]?.deadLetters = deadLetters(object.topics, snapshot?.completion?.begunAt)
       self.objects[entity]?.isAwaited = self.awaited.contains(entity)
       self.objects[entity]?.polledEvery = polls[entity]
+      self.objects[entity]?.refreshedAt =
+        self.passes.values.first { $0.isRefresh && $0.entity == entity }?.readThrough
       if polls[entity] == nil {
         self.objects[entity]?.advance(to: positions, heldBack: heldBack[entity])
       } else {

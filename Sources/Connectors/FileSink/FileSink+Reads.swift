@@ -30,10 +30,8 @@ extension FileSink: RecordReceiver {
   /// number of the pass, so all passes over an object share their numbers.
   package func passNumber(over key: String) -> Int {
     let entity = ReadPass.entity(ofKey: key)
-    return max(
-      self.passes[entity]?.number ?? 0,
-      self.passes[ReadPass.changesKey(of: entity)]?.number ?? 0,
-      self.history.passes[SegmentName.sanitized(entity)] ?? 0)
+    return self.passes.values.lazy.filter { $0.entity == entity }.map(\.number)
+      .reduce(self.history.passes[SegmentName.sanitized(entity)] ?? 0, max)
   }
 
   /// - Parameter pass: never nil, because records are read by condition or one by one only for
@@ -55,9 +53,13 @@ extension FileSink: RecordReceiver {
       known = FilePass(
         beginning: pass, reads, at: self.clock.utcMilliseconds(),
         after: self.passes[pass.key]?.completion)
-      if !pass.isOfChanges {
+      if pass.part == nil {
         self.awaited.remove(pass.entity)
         self.gapEvents.beginSnapshot(of: pass.entity)
+      }
+      // Other fields than in earlier runs.
+      if pass.isRefresh {
+        self.passes = self.passes.filter { !$1.isRefresh || $1.entity != pass.entity }
       }
       // Readers have the views of the object while its records are being read.
       _ = try self.readEncoder(for: reads.layout)
@@ -74,11 +76,15 @@ extension FileSink: RecordReceiver {
     known.note(reads)
     if known.state == .complete {
       try self.sealReads(of: known.entity)
-      if !pass.isOfChanges { self.gapEvents.completeSnapshot(of: known.entity) }
+      if pass.part == nil { self.gapEvents.completeSnapshot(of: known.entity) }
       let now = self.clock.utcMilliseconds()
       known.finish(reads.layout, at: now)
-      for encoder in self.encoders.values where encoder.layout.entity == known.entity {
-        known.note(encoder.layout, at: now)
+      if pass.isRefresh {
+        self.passes[known.entity]?.note(refresh: known)
+      } else {
+        for encoder in self.encoders.values where encoder.layout.entity == known.entity {
+          known.note(encoder.layout, at: now)
+        }
       }
     }
     self.passes[pass.key] = known

@@ -22,6 +22,8 @@ struct ObjectFreshness: Equatable {
   var polledEvery: Duration?
   /// When it had last been read; milliseconds since 1970.
   private var polledAt: Int64?
+  /// As of when its fields without events are; milliseconds since 1970.
+  var refreshedAt: Int64?
 
   init(entity: String) { self.entity = entity }
 
@@ -104,7 +106,7 @@ struct ObjectFreshness: Equatable {
       "columns_hidden": names(snapshot?.unread ?? []),
       "selects_changes": .boolean(selectsChanges),
       "polled_every_seconds": self.polledEvery.map { .integer($0.components.seconds) } ?? nil,
-      "polled_at": time(self.polledAt),
+      "polled_at": time(self.polledAt), "refreshed_at": time(self.refreshedAt),
     ]
   }
 

@@ -167,9 +167,10 @@ struct RandomStream {
     let isWhole = Int.random(in: 0..<3, using: &self.random) > 0
     let columns = isWhole ? Self.columns : self.pick([["A"], ["B", "C"], ["A", "C"], []])
     self.clock += 1
+    let type = self.pick(["SNAPSHOT", "SNAPSHOT", "SNAPSHOT_REFRESH"])
     var members = [
       JSONMember("_topic", .string(Self.topic)), JSONMember("_kind", "snapshot"),
-      JSONMember("_change_type", "SNAPSHOT"), JSONMember("_record_id", .string(self.record())),
+      JSONMember("_change_type", .string(type)), JSONMember("_record_id", .string(self.record())),
     ]
     if !isWhole {
       members.append(

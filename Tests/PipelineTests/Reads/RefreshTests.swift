@@ -84,6 +84,18 @@ import Testing
     #expect(run.hasEnded && run.deadline == self.time(302))
   }
 
+  @Test("A pass is planned only once its topic is caught up, after those over all columns")
+  func planned() {
+    var run = self.run(isRepeated: true)
+    #expect(run.advance(self.moment(200), mayBegin: false) == nil && run.awaitsEvents)
+    #expect(run.advance(self.moment(200), mayBegin: true) == .plan)
+    let candidates = [self.candidate(0, nil, whole: 150)]
+    #expect(run.plan(candidates, limit: .seconds(500), self.moment(200)) == nil)
+    #expect(run.hasEnded && !run.awaitsEvents)
+    #expect(run.advance(self.moment(250), mayBegin: false) == nil && run.awaitsEvents)
+    #expect(run.advance(self.moment(251), mayBegin: true) == .plan)
+  }
+
   @Test("What is not due ends a run that is caught up, and waits in one that follows")
   func notDue() {
     let candidates = [self.candidate(0, nil, whole: 150)]

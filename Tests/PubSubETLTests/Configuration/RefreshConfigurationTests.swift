@@ -80,13 +80,17 @@ import Testing
     #expect(mistakes.contains { $0.contains(expected) }, "\(mistakes)")
   }
 
-  @Test("Only current tables can be refreshed")
+  @Test("Only current tables and files with all records can be refreshed")
   func elsewhere() throws {
     let mistakes = try SamplePipeline().mistakes(sets: [#"source.refresh={"fields": "blind"}"#])
     #expect(mistakes.count == 1)
     #expect(
       mistakes[0].contains(
-        "fields can be refreshed in current tables of postgres sinks only, and this pipeline has "
-          + "none"), "\(mistakes)")
+        "fields can be refreshed in current tables of postgres sinks and, with \"snapshot\": "
+          + "{\"mode\": \"initial\"}, in files; this pipeline has neither"), "\(mistakes)")
+    let files = try SamplePipeline().mistakes(sets: [
+      #"source.refresh={"fields": "blind"}"#, #"source.snapshot={"mode": "initial"}"#,
+    ])
+    #expect(files.isEmpty, "\(files)")
   }
 }

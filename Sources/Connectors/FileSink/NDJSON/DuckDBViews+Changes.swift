@@ -91,7 +91,8 @@ extension DuckDBViews {
         FROM updates AS u JOIN lines AS r ON r._record_id = u.id AND r._kind = 'snapshot'
         LEFT JOIN texts AS t ON t.line = r._line AND t.field = u.field
         LEFT JOIN schemas AS h ON h.schema = r._schema AND h.field = u.field
-        WHERE r._change_type IN ('SNAPSHOT', 'SNAPSHOT_FIELDS') AND r._file_epoch = u.epoch
+        WHERE r._change_type IN ('SNAPSHOT', 'SNAPSHOT_FIELDS', 'SNAPSHOT_REFRESH')
+          AND r._file_epoch = u.epoch
           AND (r._changed_fields IS NULL OR list_contains(r._changed_fields, u.field))
           AND r._system_modstamp < u.time - INTERVAL 5 SECONDS
           AND u.place >= (r._file_epoch, r._first_ordinal)
@@ -108,7 +109,8 @@ extension DuckDBViews {
           ELSE (read.value, (read.value IS NOT NULL OR read.is_had) AND read.losses = u.losses)
           END AS old
         FROM updates AS u LEFT JOIN reads USING (line, field)
-      )
+      ),
+      \(Self.refreshedFields)
       SELECT c.id, c.field, CASE WHEN c.old_is_known THEN c.old END AS old_value,
         CASE WHEN c.is_known THEN c.value END AS new_value, c.time AS changed_at, c.user_id AS changed_by,
         \(userName) AS changed_by_name, c.type AS change_type, c.transaction_key,
@@ -119,6 +121,9 @@ extension DuckDBViews {
         UNION ALL BY NAME
         SELECT id, NULL AS field, NULL AS old, NULL AS value, time, user_id, type, transaction_key,
           NULL AS is_known, NULL AS old_is_known FROM events WHERE type IS DISTINCT FROM 'UPDATE'
+        UNION ALL BY NAME
+        SELECT id, field, old, value, time, NULL AS user_id, type, NULL AS transaction_key, is_known,
+          coalesce(old_is_known, false) AS old_is_known FROM refreshed
       ) AS c\(userJoin);
 
       """

@@ -1,8 +1,8 @@
 /// The view of current records: `"Opportunity_now"` has a row for each record that is not deleted, with
 /// its newest values.
 ///
-/// The newest read of a record comes first, then the changes that it may not contain, in the order of
-/// the stream. `RecordStream` has the same rule for `verify`.
+/// The newest read of each field comes first, then the changes that this read may not contain, in the
+/// order of the stream. `RecordStream` has the same rule for `verify`.
 extension DuckDBViews {
   static func currentName(of entity: String) -> String { "\(entity)_now" }
 
@@ -48,7 +48,9 @@ extension DuckDBViews {
       ),
       lines AS (
         SELECT *, _change_type IN ('CREATE', 'UNDELETE')
-          OR _kind = 'snapshot' AND _changed_fields IS NULL AS _whole
+          OR _kind = 'snapshot' AND _changed_fields IS NULL AS _whole,
+          -- A read of some fields says nothing else about the record.
+          (_change_type = 'SNAPSHOT_REFRESH') IS TRUE AS _refresh
         FROM stream WHERE _kind IN ('change', 'gap', 'snapshot')
           AND (_pipeline, _topic) = (SELECT min((_pipeline, _topic)) FROM stream)
       ),
@@ -70,8 +72,11 @@ extension DuckDBViews {
           row_number() OVER (PARTITION BY _record_id
             ORDER BY _system_modstamp DESC, _read_at DESC) AS _age
         FROM lines WHERE _kind = 'snapshot'
-        QUALIFY _age = 1 OR _whole AND row_number() OVER (PARTITION BY _record_id, _whole
+        -- The newest read of all fields, and after it the newest read of each list of fields.
+        QUALIFY row_number() OVER (PARTITION BY _record_id, _change_type, _changed_fields
           ORDER BY _system_modstamp DESC, _read_at DESC) = 1
+          AND ((_system_modstamp, _read_at) < max((_system_modstamp, _read_at)) FILTER (_whole)
+            OVER (PARTITION BY _record_id)) IS NOT TRUE
       ),
       contained AS (
         SELECT r._line, r._record_id, r._age, greatest(
@@ -80,15 +85,17 @@ extension DuckDBViews {
         FROM reads AS r LEFT JOIN events AS e USING (_record_id) GROUP BY ALL
       ),
       places AS (
-        SELECT _line, (n, 0) AS _place FROM events UNION ALL
-        SELECT _line, (if(_age = 1, max(n) OVER (PARTITION BY _record_id), n), if(_age = 1, 2, 1))
+        SELECT _line, (n, 0::DOUBLE) AS _place FROM events UNION ALL
+        SELECT _line, (max(n) OVER (PARTITION BY _record_id ORDER BY _age DESC), 1 / _age::DOUBLE)
         FROM contained
       )
       SELECT *\(Self.fullName(of: columns)) FROM (
-      SELECT _record_id, max(_commit_timestamp) AS _changed_at, max(_read_at) AS _read_at,
+      SELECT _record_id, max(_commit_timestamp) AS _changed_at,
+        max(_read_at) FILTER (_whole OR NOT _refresh) AS _read_at,
         max(_place) FILTER (_whole) IS NULL AS _partial,
         coalesce(max(_place) FILTER (_kind = 'gap')
-          > max(_place) FILTER (_whole OR _kind = 'snapshot'), bool_or(_kind = 'gap')) AS _stale,
+          > max(_place) FILTER (_whole OR _kind = 'snapshot' AND NOT _refresh),
+          bool_or(_kind = 'gap')) AS _stale,
         arg_max_null(COLUMNS('^[^_]'), CASE
           WHEN _whole THEN _place
           WHEN _kind = 'gap' OR list_contains(_diff_fields, alias(COLUMNS('^[^_]'))) THEN NULL
@@ -97,7 +104,7 @@ extension DuckDBViews {
       FROM (SELECT * EXCLUDE (commit_date) FROM lines) JOIN places USING (_line)
       GROUP BY _record_id
       HAVING arg_max(_change_type, _place)
-        FILTER (_change_type NOT IN ('UPDATE', 'GAP_UPDATE'))
+        FILTER (_whole OR _change_type NOT IN ('UPDATE', 'GAP_UPDATE', 'SNAPSHOT_REFRESH'))
         IN ('DELETE', 'GAP_DELETE', 'SNAPSHOT_DELETE') IS NOT TRUE);
 
       """

@@ -12,6 +12,7 @@ extension DuckDBViews {
     ("snapshot_rows", "BIGINT"), ("snapshot_total", "BIGINT"), ("columns_filling", "VARCHAR[]"),
     ("columns_hidden", "VARCHAR[]"), ("selects_changes", "BOOLEAN"),
     ("polled_every_seconds", "BIGINT"), ("polled_at", "TIMESTAMPTZ"),
+    ("refreshed_at", "TIMESTAMPTZ"),
   ]
 
   /// - Parameters:
@@ -36,7 +37,8 @@ extension DuckDBViews {
           format = 'newline_delimited', hive_partitioning = false, ignore_errors = true,
           columns = {\(columns)})
       )
-      SELECT * EXCLUDE (unnamed, snapshot_begun_at, selects_changes, polled_every, polled_at), CASE
+      SELECT * EXCLUDE (
+        unnamed, snapshot_begun_at, selects_changes, polled_every, polled_at, refreshed_at), CASE
         WHEN snapshot_state <> 'complete' THEN 'copying'
         WHEN stale > 0 OR (waiting_for_repair > 0 AND selects_changes IS NOT TRUE)
           OR missing_ranges <> 0 OR dead_letters <> 0 OR len(columns_filling) > 0 THEN 'stale'
@@ -44,7 +46,7 @@ extension DuckDBViews {
           - coalesce(getvariable('late_after')::INTERVAL, INTERVAL 2 HOURS)
           - coalesce(polled_every, INTERVAL 0 SECONDS)
           AND now() + INTERVAL 5 MINUTES THEN 'fresh'
-        ELSE 'late' END AS state, polled_every, polled_at
+        ELSE 'late' END AS state, polled_every, polled_at, refreshed_at
       FROM (
         SELECT entity, pipeline, sink, complete_through, last_run, stale, partial, holes,
           last_change, topics, snapshot_at, missing_ranges + coalesce(len([
@@ -52,7 +54,7 @@ extension DuckDBViews {
             AS missing_ranges,
           dead_letters, waiting_for_repair, snapshot_state, snapshot_rows, snapshot_total, columns_filling,
           columns_hidden, selects_changes, unnamed, snapshot_begun_at,
-          to_seconds(polled_every_seconds) AS polled_every, polled_at
+          to_seconds(polled_every_seconds) AS polled_every, polled_at, refreshed_at
         FROM objects LEFT JOIN runs USING (entity)
       );
 

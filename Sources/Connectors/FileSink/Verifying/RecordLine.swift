@@ -81,7 +81,7 @@ struct RecordLine {
     patch.append(to: &bytes)
     switch effect {
     case .image, .deletion: self.appendAll(line, to: &bytes)
-    case .update: try self.appendNamed(line, isRead: isRead, to: &bytes)
+    case .update, .fields: try self.appendNamed(line, isRead: isRead, to: &bytes)
     case .gapUpdate, .gapDeletion, .gapRevival: break
     }
     return Head(epoch: own.epoch, ordinal: own.ordinal, patch: patch)
@@ -100,8 +100,10 @@ struct RecordLine {
     _ type: UnsafeBufferPointer<UInt8>
   ) throws(Fault) -> RecordPatch.Effect? {
     if type.equals("SNAPSHOT_DELETE") { return .deletion }
-    guard type.equals("SNAPSHOT") else { return nil }
-    return self.places[self.key(.changedFields)] >= 0 ? .update : .image
+    let isRefresh = type.equals("SNAPSHOT_REFRESH")
+    guard isRefresh || type.equals("SNAPSHOT") else { return nil }
+    guard self.places[self.key(.changedFields)] >= 0 else { return .image }
+    return isRefresh ? .fields : .update
   }
 
   private static func effect(

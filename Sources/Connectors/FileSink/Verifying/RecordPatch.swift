@@ -9,6 +9,8 @@ struct RecordPatch: Equatable {
     case image
     /// Columns with a cell have new values.
     case update
+    /// As `update`, by a read of these columns alone: it says nothing else about the record.
+    case fields
     case deletion
     /// A gap event: the record was changed in an unknown way.
     case gapUpdate
@@ -19,7 +21,7 @@ struct RecordPatch: Equatable {
     var isGap: Bool {
       switch self {
       case .gapUpdate, .gapDeletion, .gapRevival: true
-      case .image, .update, .deletion: false
+      case .image, .update, .fields, .deletion: false
       }
     }
   }
@@ -93,6 +95,13 @@ struct RecordPatch: Equatable {
     bytes.append(state.rawValue)
     bytes.appendNumber(UInt32(value.count))
     bytes.append(contentsOf: value)
+  }
+
+  /// The columns that have a cell.
+  static func columns(of bytes: [UInt8]) -> [Int] {
+    var columns: [Int] = []
+    Self.forEachCell(of: bytes) { column, _, _ in columns.append(column) }
+    return columns
   }
 
   /// Calls `body` with each cell after the header.

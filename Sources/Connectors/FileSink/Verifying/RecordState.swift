@@ -66,6 +66,7 @@ struct RecordState {
         self.existence = .there
         self.isStale = false
       }
+    case .fields: break
     // As in tables, the last values are kept; a gap event may bring the record back.
     case .deletion: self.existence = .deleted
     case .gapUpdate: self.isStale = true

@@ -1,12 +1,13 @@
 /// Folds the lines of one record, reads first and then the changes in stream order, by the
-/// documented rule: the newest read, followed by the changes from the first that it may not
-/// contain.
+/// documented rule: for each field its newest read, followed by the changes from the first that this
+/// read may not contain.
 ///
 /// A read contains changes that were committed more than five seconds before its `SystemModstamp`,
 /// up to the first that was not. It also contains all changes up to one in a file before its own,
-/// up to the record's creation, or up to an older gap event. A read of a record that was restored
-/// contains that if it contains the deletion. A partial read is applied to the newest complete read. Memory does
-/// not depend on the number of lines.
+/// up to the record's creation, or up to an older gap event, and all that an older read contains. A
+/// read of a record that was restored contains that if it contains the deletion. A read of some
+/// fields is applied to the reads before it, back to the newest of all fields. Memory does not depend
+/// on the number of lines: of the reads of the same fields, only the newest counts.
 struct RecordStream {
   private struct Read {
     var patch: RecordPatch
@@ -16,6 +17,13 @@ struct RecordStream {
 
     func isOlder(than other: RecordPatch) -> Bool {
       (self.patch.time, self.patch.readAt) <= (other.time, other.readAt)
+    }
+
+    /// Whether nothing of an older read remains after this one.
+    func covers(_ older: Self) -> Bool {
+      self.patch.effect == .image
+        || self.patch.effect == older.patch.effect
+          && RecordPatch.columns(of: self.bytes) == RecordPatch.columns(of: older.bytes)
     }
 
     /// Whether the read contains the change, and so all earlier ones.
@@ -34,27 +42,27 @@ struct RecordStream {
   /// The time of the previous change if it is a deletion.
   private var deletionTime: Int64?
 
-  private var newest: Read?
-  /// The newest read with all fields, if `newest` lacks some.
-  private var whole: Read?
-  /// The state before the newest read, and the state after it.
-  private var base: RecordState
-  private var top: RecordState
+  private let columnCount: Int
+  /// The newest read of all fields, if there is one, and those after it; the oldest first.
+  private var reads: [Read] = []
+  /// The changes that the read of the same index contains and those before it do not, and at the end
+  /// the changes after all reads.
+  private var layers: [RecordState]
   private var hasImage = false
+  private var wasRead = false
   private var newestTime = Int64.min
 
   init(columnCount: Int) {
-    self.base = RecordState(columnCount: columnCount)
-    self.top = self.base
+    self.columnCount = columnCount
+    self.layers = [RecordState(columnCount: columnCount)]
   }
 
   /// Starts another record.
   mutating func begin() {
-    self.newest = nil
-    self.whole = nil
-    self.base.clear()
-    self.top.clear()
+    self.reads.removeAll(keepingCapacity: true)
+    for index in self.layers.indices { self.layers[index].clear() }
     self.hasImage = false
+    self.wasRead = false
     self.newestTime = Int64.min
     self.deletionTime = nil
   }
@@ -62,43 +70,39 @@ struct RecordStream {
   /// Takes a read. All reads come before the first change.
   mutating func take(read patch: RecordPatch, _ bytes: [UInt8]) {
     self.newestTime = max(self.newestTime, patch.time)
-    if patch.effect == .image {
-      self.hasImage = true
-      if self.whole.map({ $0.isOlder(than: patch) }) ?? true {
-        self.whole = Read(patch: patch, bytes: bytes)
-      }
-    }
-    if self.newest.map({ $0.isOlder(than: patch) }) ?? true {
-      self.newest = Read(patch: patch, bytes: bytes)
-    }
+    if patch.effect == .image { self.hasImage = true }
+    if patch.effect != .fields { self.wasRead = true }
+    let read = Read(patch: patch, bytes: bytes)
+    let place = self.reads.lastIndex { $0.isOlder(than: patch) }.map { $0 + 1 } ?? 0
+    guard !self.reads[place...].contains(where: { $0.covers(read) }) else { return }
+    let older = self.reads[..<place].filter { !read.covers($0) }
+    self.reads.replaceSubrange(..<place, with: older + [read])
   }
 
   /// Call this after all reads.
   mutating func beginChanges() {
-    guard let newest = self.newest else { return }
-    if newest.patch.effect == .image { self.whole = nil }
-    self.restoreWhole()
+    while self.layers.count <= self.reads.count {
+      self.layers.append(RecordState(columnCount: self.columnCount))
+    }
   }
 
   mutating func take(change patch: RecordPatch, _ bytes: [UInt8]) {
     self.newestTime = max(self.newestTime, patch.time)
     if patch.effect == .image { self.hasImage = true }
-    guard self.newest != nil else { return self.base.apply(patch, bytes) }
     let change = self.placed(patch)
-    if self.whole?.contains(change) == true {
-      // The newest read contains at least as many changes as the complete one.
-      _ = self.newest?.contains(change)
-      self.restoreWhole()
-      self.top.clear()
-    } else if self.newest?.contains(change) == true {
-      if self.newest?.patch.effect != .image {
-        self.base.apply(self.top)
-        self.base.apply(patch, bytes)
-      }
-      self.top.clear()
-    } else {
-      self.top.apply(patch, bytes)
+    var place = self.reads.count
+    for index in self.reads.indices.reversed() where self.reads[index].contains(change) {
+      place = index
     }
+    if place < self.reads.count {
+      // Earlier changes come before the read, too.
+      for index in place + 1...self.reads.count where !self.layers[index].isUntouched {
+        let later = self.layers[index]
+        self.layers[place].apply(later)
+        self.layers[index].clear()
+      }
+    }
+    self.layers[place].apply(patch, bytes)
   }
 
   /// The change with the time by which reads contain it. A record that could be read existed, so a
@@ -113,18 +117,16 @@ struct RecordStream {
     return change
   }
 
-  private mutating func restoreWhole() {
-    self.base.clear()
-    if let whole = self.whole { self.base.apply(whole.patch, whole.bytes) }
-  }
-
   /// Replaces `bytes` by the resulting record.
   mutating func finish(into bytes: inout [UInt8]) {
-    if let newest = self.newest {
-      self.base.apply(newest.patch, newest.bytes)
-      self.base.apply(self.top)
+    for (index, read) in self.reads.enumerated() {
+      self.layers[0].apply(read.patch, read.bytes)
+      if !self.layers[index + 1].isUntouched {
+        let later = self.layers[index + 1]
+        self.layers[0].apply(later)
+      }
     }
-    self.base.write(
-      isPartial: !self.hasImage, wasRead: self.newest != nil, newest: self.newestTime, to: &bytes)
+    self.layers[0].write(
+      isPartial: !self.hasImage, wasRead: self.wasRead, newest: self.newestTime, to: &bytes)
   }
 }

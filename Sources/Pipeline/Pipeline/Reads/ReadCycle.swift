@@ -70,8 +70,17 @@ struct ReadCycle {
   var deadline: Instant? { self.runs.lazy.compactMap(\.deadline).min() }
 
   /// Whether a pass begins only once its topic is caught up.
-  var awaitsEvents: Bool {
-    self.runs.contains { $0.object.refresh != nil && $0.phase == .unbegun }
+  var awaitsEvents: Bool { self.runs.contains(where: \.awaitsEvents) }
+
+  /// Whether the records of an object are being read, or are about to be, apart from passes that begin
+  /// only once its topic is caught up.
+  func isReading(_ entity: String) -> Bool {
+    self.runs.contains { $0.object.entity == entity && !$0.hasEnded && !$0.awaitsEvents }
+  }
+
+  /// As `hasReadAll`, apart from passes that begin only once their topics are caught up.
+  func hasReadUntilCaughtUp(_ hasEnded: (_ topic: Int) -> Bool) -> Bool {
+    self.runs.allSatisfy { $0.hasEnded || $0.awaitsEvents || Self.isOutOfReach($0, hasEnded) }
   }
 
   /// Whether every pass that this run has to make is durable or has failed. One that has not begun

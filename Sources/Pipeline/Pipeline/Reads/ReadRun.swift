@@ -94,6 +94,11 @@ struct ReadRun {
     }
   }
 
+  /// Whether the pass begins only once its topic is caught up.
+  var awaitsEvents: Bool {
+    self.object.refresh != nil && (self.phase == .unknown || self.phase == .unbegun)
+  }
+
   /// When there is work to do without a signal.
   var deadline: Instant? {
     switch self.phase {
@@ -107,7 +112,10 @@ struct ReadRun {
   /// - Returns: what is to be done now; nil while the pass waits.
   mutating func advance(_ moment: Moment, mayBegin: @autoclosure () -> Bool) -> Step? {
     switch self.phase {
-    case .unknown: return moment.isCommitting ? nil : .plan
+    case .unknown:
+      // Passes over all columns come before one over some, and get earlier numbers.
+      guard !moment.isCommitting, self.object.refresh == nil || mayBegin() else { return nil }
+      return .plan
     case .unbegun:
       guard mayBegin() else { return nil }
       self.phase = .beginning(commit: moment.openCommit)
@@ -118,7 +126,7 @@ struct ReadRun {
     case .idle(let until):
       guard moment.now >= until else { return nil }
       self.phase = .unknown
-      return moment.isCommitting ? nil : .plan
+      return self.advance(moment, mayBegin: mayBegin())
     case .waiting(let until):
       guard moment.now >= until else { return nil }
       self.phase = .reading

@@ -18,12 +18,14 @@ extension PipelineRunner {
     guard !self.isStopping else { return }
     for index in self.reads.runs.indices {
       let topic = self.reads.runs[index].topic
-      let awaitsEvents = self.reads.runs[index].object.refresh != nil
+      let object = self.reads.runs[index].object
+      let isBusy = object.refresh != nil && self.reads.isReading(object.entity)
       let step = self.reads.runs[index].advance(
         self.moment(now),
         mayBegin: topic.map { topic in
           self.topics[topic].hasPosition
-            && (!awaitsEvents || self.topics[topic].caughtUp.rule != nil)
+            && (object.refresh == nil
+              || self.topics[topic].caughtUp.rule != nil && !isBusy)
         } ?? true)
       if let step { try self.perform(step, index, now: now) }
     }
@@ -224,7 +226,8 @@ extension PipelineRunner {
     let pass = self.reads.runs[index].pass
     if failure == nil { self.onNote?(.readAll(pass)) }
     // Reads without a stream say nothing about it.
-    guard self.reads.runs[index].topic != nil, self.hasReadAll else { return }
+    let hasReadUntilCaughtUp = self.reads.hasReadUntilCaughtUp { self.topics[$0].hasEnded }
+    guard self.reads.runs[index].topic != nil, hasReadUntilCaughtUp else { return }
     // What the stream delivered while records were read does not show whether it is caught up now.
     for topic in self.topics.indices {
       self.topics[topic].caughtUp.beginAgain(at: now, time: self.serviceTime)

@@ -166,11 +166,15 @@ extension PipelineConfiguration {
         reader, "lookups",
         "records can be read into files and postgres sinks only, and this pipeline has none")
     }
-    if self.source.refresh != nil, !self.sinks.contains(where: \.repairsRecords) {
+    let hasCurrentRows = self.sinks.contains(where: \.repairsRecords)
+    let hasFilesOfRecords =
+      self.source.snapshot.mode == .initial
+      && self.sinks.contains { $0.takesReads && !$0.keepsPosition }
+    if self.source.refresh != nil, !hasCurrentRows, !hasFilesOfRecords {
       self.report(
         reader, "refresh",
-        "fields can be refreshed in current tables of postgres sinks only, and this pipeline has "
-          + "none")
+        "fields can be refreshed in current tables of postgres sinks and, with \"snapshot\": "
+          + "{\"mode\": \"initial\"}, in files; this pipeline has neither")
     }
     if !self.source.subset.isEmpty {
       if !self.sinks.contains(where: \.repairsRecords) {

@@ -43,7 +43,7 @@ struct SnapshotRun {
       sinks.checkpointed.contains { $0.sink is any RecordReceiver } ? files : nil
     try await columns.ask(&wanted, sinks, readFiles, purpose, logger)
     wanted.removeAll(where: \.isEmpty)
-    var refreshes = try Self.refreshes(session, sinks, purpose, follows: follows)
+    var refreshes = try Self.refreshes(session, sinks, readFiles, purpose, follows: follows)
     if source.snapshot.mode == nil, !purpose.isSnapshot, !sinks.copies.allSatisfy(\.beganWithReads)
     {
       logger.notice(

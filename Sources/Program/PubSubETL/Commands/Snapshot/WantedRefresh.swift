@@ -2,18 +2,20 @@ import Clocks
 import Pipeline
 import RESTSource
 
-/// An object with fields that change without events, and the sinks that get their values.
+/// An object with fields that change without events, and the stores that get their values.
 struct WantedRefresh {
   let entity: String
   let topic: String
   let refresh: Refresh
+  let stores: Set<String>
+  /// Names of the sinks that belong to the stores.
   let sinks: Set<String>
 
   /// The read of the fields.
   func reads(_ layout: RecordLayout, _ stages: RunStages) throws -> ReadObject {
     try self.refresh.check(layout)
     var object = ReadObject(
-      entity: self.entity, topic: self.topic, layout: layout, initial: self.sinks)
+      entity: self.entity, topic: self.topic, layout: layout, initial: self.stores)
     var refresh = self.refresh
     refresh.readsRecords =
       stages.pipeline.readsAcrossColumns
@@ -50,14 +52,20 @@ extension Refresh {
 }
 
 extension SnapshotRun {
-  /// What this run refreshes: what is due, and in a run that continues also what will be.
+  /// What this run refreshes: what is due, and in a run that continues also what will be. In files
+  /// only values of records that are there get newer.
   static func refreshes(
-    _ session: Session, _ sinks: OpenSinks, _ purpose: RunPurpose, follows: Bool
+    _ session: Session, _ sinks: OpenSinks, _ files: CheckpointedStore?, _ purpose: RunPurpose,
+    follows: Bool
   ) throws -> [WantedRefresh] {
     let configuration = session.configuration
     guard !purpose.isSnapshot else { return [] }
-    let current = Set(configuration.sinks.filter(\.repairsRecords).map(\.name))
-    let stores = sinks.copies.filter { current.contains($0.name) }
+    var names = Set(configuration.sinks.filter(\.repairsRecords).map(\.name))
+    var stores: [any Store & RecordReceiver] = sinks.copies.filter { names.contains($0.name) }
+    if let files, configuration.source.snapshot.mode == .initial {
+      stores.append(files)
+      names.formUnion(sinks.checkpointed.map(\.settings.name))
+    }
     let now = session.assembly.clock.now
     return configuration.source.refreshes.compactMap { entity, topic, refresh in
       let isDue = stores.contains { store in
@@ -68,7 +76,8 @@ extension SnapshotRun {
       }
       guard !stores.isEmpty, isDue || follows else { return nil }
       return WantedRefresh(
-        entity: entity, topic: topic, refresh: refresh, sinks: Set(stores.map(\.name)))
+        entity: entity, topic: topic, refresh: refresh, stores: Set(stores.map(\.name)),
+        sinks: names)
     }
   }
 }

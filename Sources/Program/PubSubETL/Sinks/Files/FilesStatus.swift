@@ -24,6 +24,8 @@ struct FilesStatus {
   var records: Int64 = 0
   /// How far the records of each object have been read, by object.
   var passes: [String: FilePass] = [:]
+  /// As of when fields without events are, by object; milliseconds since 1970.
+  var refreshedAt: [String: Int64] = [:]
   /// Events whose changes only a snapshot brings, by object.
   var gapEvents: [String: Int] = [:]
   /// Objects whose changes stages kept from the sink since their last snapshot.
@@ -59,7 +61,11 @@ struct FilesStatus {
     self.continuedFiles = try ContinuedFile.list(in: state?.json, directory: settings.directory)
     self.hasOpenFiles = try FileSink.hasOpenFiles(in: settings.directory, pipeline: pipeline)
     self.maxAge = settings.rotateAge
-    self.passes = try FilePass.passes(in: state?.json, directory: settings.directory)
+    let passes = try FilePass.passes(in: state?.json, directory: settings.directory)
+    self.passes = passes.filter { !$1.isRefresh }
+    for pass in passes.values where pass.isRefresh {
+      self.refreshedAt[pass.entity] = pass.readThrough
+    }
     let gapEvents = try GapEvents(in: state?.json)
     (self.gapEvents, self.leftOut) = (gapEvents.byObject, gapEvents.leftOut)
     self.toleratedRefusals = reading.configuration.deadLetter.max
@@ -191,7 +197,10 @@ struct FilesStatus {
         + "\(ProgressLine.size(self.bytes)), \(self.openFiles) open"
     ]
     for pass in self.passes.values.sorted(by: { $0.entity < $1.entity }) {
-      lines.append("\(pass.entity): \(self.text(pass))")
+      let refreshed = self.refreshedAt[pass.key].map {
+        ", fields without events as of \(UTCTime.timestamp(milliseconds: $0))"
+      }
+      lines.append("\(pass.entity): \(self.text(pass))\(refreshed ?? "")")
     }
     if let text = self.continuedText(now: now) { lines.append(text) }
     if self.isNew { lines.append("not in the checkpoint yet") }
@@ -333,6 +342,7 @@ struct FilesStatus {
             "finished_at": PipelineStatus.time(pass.finishedAt),
             "rows": .integer(pass.rowCount),
             "total": pass.total.map { .integer($0) } ?? nil,
+            "refreshed_at": PipelineStatus.time(self.refreshedAt[pass.key]),
             "unread_columns": .array(pass.unread.sorted().map { .string($0) }),
             "newer_columns": JSONValue(
               .object(
