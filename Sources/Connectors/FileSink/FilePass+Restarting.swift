@@ -39,9 +39,11 @@ extension FilePass {
     var awaited = Self.awaited(in: state).union(entities)
     for (key, pass) in passes where pass.state != .complete {
       passes[key] = nil
-      if !pass.isRefresh { awaited.insert(pass.entity) }
+      if pass.isOfRecords { awaited.insert(pass.entity) }
     }
     passes = passes.filter { !awaited.contains($1.entity) }
-    return Self.adding(passes, awaited: awaited, to: state)
+    // The changed records are those of the old org.
+    let members = (state.members ?? []).filter { $0.name != FileSink.changedKey }
+    return Self.adding(passes, awaited: awaited, to: JSONValue(.object(members)))
   }
 }

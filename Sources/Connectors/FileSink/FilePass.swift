@@ -127,6 +127,12 @@ package struct FilePass: Sendable, Equatable {
     }
   }
 
+  /// The part of reads of changed records by their IDs, of which only the number is needed.
+  static let changed = "changed"
+
+  /// Whether the pass reads all columns of all records, or of those that have changed without events.
+  package var isOfRecords: Bool { self.part == nil || self.part == ReadPass.changes }
+
   /// Whether the pass reads fields that change without events.
   package var isRefresh: Bool { self.part?.hasPrefix(Refresh.partPrefix) == true }
 

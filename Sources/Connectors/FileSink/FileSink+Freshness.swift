@@ -76,6 +76,8 @@ struct FreshnessLedger {
   private var awaited: Set<String> = []
   /// Objects of which changes went elsewhere.
   private var leftOut: Set<String> = []
+  /// The numbers of changed records that have not been read.
+  private var changed: [String: Int] = [:]
   /// What the file describes.
   private var written: (at: Duration, fileCount: Int, states: [String: ReadPass.State])?
 
@@ -90,9 +92,11 @@ struct FreshnessLedger {
   }
 
   mutating func flushed(
-    _ passes: [String: FilePass], awaited: Set<String>, leftOut: Set<String>
+    _ passes: [String: FilePass], awaited: Set<String>, leftOut: Set<String>,
+    changed: [String: Int]
   ) {
     (self.passes, self.awaited, self.leftOut) = (passes, awaited, leftOut)
+    self.changed = changed
   }
 
   func isDue(at now: Duration, _ fileCount: Int, isLast: Bool) -> Bool {
@@ -149,6 +153,7 @@ struct FreshnessLedger {
       self.objects[entity]?.deadLetters = deadLetters(object.topics, snapshot?.completion?.begunAt)
       self.objects[entity]?.isAwaited = self.awaited.contains(entity)
       self.objects[entity]?.polledEvery = polls[entity]
+      self.objects[entity]?.changedCount = self.changed[entity] ?? 0
       self.objects[entity]?.refreshedAt =
         self.passes.values.first { $0.isRefresh && $0.entity == entity }?.readThrough
       if polls[entity] == nil {

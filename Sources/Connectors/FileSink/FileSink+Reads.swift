@@ -6,7 +6,10 @@ package import Pipeline
 /// protocol. The progress of the pass is part of the state, so each of its rows exists once after a
 /// crash.
 extension FileSink: RecordReceiver {
-  package func takesReads(of layout: RecordLayout) -> Bool { true }
+  package func takesReads(of layout: RecordLayout) -> Bool {
+    self.readLayouts[layout.entity] = layout
+    return true
+  }
 
   package func pass(over key: String) -> ReadPass? {
     self.passes[key]?.pass(self.instants)
@@ -34,10 +37,10 @@ extension FileSink: RecordReceiver {
       .reduce(self.history.passes[SegmentName.sanitized(entity)] ?? 0, max)
   }
 
-  /// - Parameter pass: never nil, because records are read by condition or one by one only for
-  ///   sinks with tables.
+  /// - Parameter pass: nil for changed records, because records are read by condition only for sinks
+  ///   with tables.
   package func write(_ reads: RecordBatch, pass: ReadPass?) throws {
-    guard let pass else { preconditionFailure("\(self.name) takes records of passes only") }
+    guard let pass else { return try self.write(changedReads: reads) }
     var known: FilePass
     if let same = self.passes[pass.key], same.number == pass.number {
       // Another store is behind, and this one already has these rows.
@@ -76,7 +79,10 @@ extension FileSink: RecordReceiver {
     known.note(reads)
     if known.state == .complete {
       try self.sealReads(of: known.entity)
-      if pass.part == nil { self.gapEvents.completeSnapshot(of: known.entity) }
+      if pass.part == nil {
+        self.gapEvents.completeSnapshot(of: known.entity)
+        self.noteReview(after: known)
+      }
       let now = self.clock.utcMilliseconds()
       known.finish(reads.layout, at: now)
       if pass.isRefresh {
@@ -108,7 +114,7 @@ extension FileSink: RecordReceiver {
     try self.store.seal { $0.pass != nil && $0.entity == entity }
   }
 
-  private func append(_ reads: RecordBatch, _ pass: FilePass, firstRow: Int) throws {
+  func append(_ reads: RecordBatch, _ pass: FilePass, firstRow: Int) throws {
     guard reads.rowCount > 0, let readAt = reads.readAt else { return }
     let encoder = try self.readEncoder(for: reads.layout)
     var read = RowOrigin.Read(

@@ -30,6 +30,14 @@ package final class FileSink: BufferingSink {
   /// Objects whose records have to be read and for which no pass has begun since that request.
   @exclusivity(unchecked) var awaited: Set<String> = []
   @exclusivity(unchecked) var gapEvents = GapEvents()
+  /// Changed records of objects of which the files have only a part.
+  @exclusivity(unchecked) var changed: [String: ChangedRecords] = [:]
+  /// The calls made to read them, on the last day on which there were any.
+  @exclusivity(unchecked) var calls = (day: Int64(0), count: 0)
+  /// The state that the last `flush` returned.
+  @exclusivity(unchecked) var flushed: JSONValue?
+  /// The layouts in which records can be read, by object.
+  @exclusivity(unchecked) var readLayouts: [String: RecordLayout] = [:]
   /// Objects whose changes this run keeps from the sink.
   var leftOut: Set<String> = []
   @exclusivity(unchecked) private(set) var encoders = LayoutCache<any RowEncoder>()
@@ -137,6 +145,12 @@ package final class FileSink: BufferingSink {
       directory: state?["directory"]?.string ?? self.configuration.directory)
     self.awaited = FilePass.awaited(in: state)
     self.gapEvents = try GapEvents(in: state)
+    for entity in self.configuration.subsets {
+      self.changed[entity] = try Self.changedRecords(
+        of: entity, in: state, directory: self.configuration.directory,
+        pipeline: self.configuration.pipeline, on: self.store.fileSystem)
+    }
+    self.calls = Self.calls(in: state)
     if !survey.acceptedFaults.isEmpty, !self.passes.isEmpty {
       // Some of the records may be in lost files.
       self.passes = [:]
@@ -182,6 +196,9 @@ package final class FileSink: BufferingSink {
   /// - Parameter survey: a survey of this sink.
   package func recover(_ survey: FileSurvey) throws {
     try self.store.recover(survey)
+    for changed in self.changed.values {
+      try changed.recover(acceptsMissing: self.configuration.acceptsMissing)
+    }
     try self.store.renewViews()
   }
 
@@ -192,6 +209,7 @@ package final class FileSink: BufferingSink {
     let now = self.clock.monotonic()
     let exportDay = UTCTime.day(ofMilliseconds: self.clock.utcMilliseconds())
     let events = batch.events
+    let isPart = self.changed[batch.layout.entity] != nil
     var next = self.nextOrdinal(of: batch)
     var index = 0
     while index < events.count {
@@ -214,7 +232,8 @@ package final class FileSink: BufferingSink {
           isExportDate: day.isExportDate, isRedriven: batch.isRedriven),
         epoch: batch.epoch, ordinal: event.ordinal, now: now)
       let run = index..<day.end(of: events, from: index, orExport: exportDay)
-      if let plainEncoder, !writer.tellsPlaces {
+      // A read of a changed record may belong between any two events.
+      if let plainEncoder, !writer.tellsPlaces, !isPart {
         index = try self.append(run, of: batch, by: plainEncoder, to: writer)
       } else {
         index = try self.appendPlaced(run, of: batch, to: writer)
@@ -224,6 +243,7 @@ package final class FileSink: BufferingSink {
       if self.store.isFull(writer) { try self.store.seal(writer) }
     }
     self.writtenRowCount += Int64(batch.rowCount)
+    if isPart { self.noteChanged(batch) }
     guard !batch.isRedriven else { return }
     self.store.places.advance(batch.layout.topic, epoch: batch.epoch, to: next)
     self.tails[batch.layout.topic, default: StreamTail()].advance(
@@ -234,13 +254,24 @@ package final class FileSink: BufferingSink {
     let state = try self.store.flush(finish: finish)
     self.flushedRowCount = self.writtenRowCount
     self.freshness.flushed(
-      self.passes, awaited: self.awaited, leftOut: self.gapEvents.leftOut)
-    return self.gapEvents.adding(
-      to: FilePass.adding(self.passes, awaited: self.awaited, to: state))
+      self.passes, awaited: self.awaited, leftOut: self.gapEvents.leftOut,
+      changed: self.changed.mapValues(\.count))
+    let now = self.clock.utcMilliseconds()
+    try self.store.attempt { () throws(FileSystemError) in
+      for changed in self.changed.values { try changed.flush(at: now) }
+    }
+    let result = self.addingChanged(
+      to: self.gapEvents.adding(
+        to: FilePass.adding(self.passes, awaited: self.awaited, to: state)))
+    self.flushed = result
+    return result
   }
 
   package func committed() throws -> Bool {
     self.committedRowCount = self.flushedRowCount
+    try self.store.attempt { () throws(FileSystemError) in
+      for changed in self.changed.values { try changed.committed() }
+    }
     return try self.store.committed()
   }
 
@@ -353,6 +384,8 @@ package final class FileSink: BufferingSink {
 
   private func encoder(for layout: RecordLayout) throws -> any RowEncoder {
     if let encoder = self.encoders[layout] { return encoder }
+    // The place of a read among the changes has to be known.
+    if self.changed[layout.entity] != nil { _ = try ComparedColumns(layout) }
     try self.store.describe(layout)
     let encoder = self.configuration.format.encoder(for: layout, of: .events)
     self.encoders.insert(encoder, for: layout)

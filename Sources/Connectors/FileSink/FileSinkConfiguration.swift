@@ -81,6 +81,10 @@ package struct FileSinkConfiguration: Sendable {
   package var selectsChanges = false
   /// The objects without change events, and how often they are read.
   package var polls: [String: Duration] = [:]
+  /// The objects of which the files have only a part.
+  package var subsets: Set<String> = []
+  /// How long it may take until every reader of the org sees a commit.
+  package var visibilityWait = Duration.seconds(60)
   /// Compresses and writes on a thread of its own.
   package var writesAside = false
   package var clock = ProcessClock()

@@ -87,8 +87,9 @@ package struct GapEvents: Sendable, Equatable {
     }
   }
 
-  /// Changes the counts in place: they may have a name for each of many records.
-  private mutating func settle(_ event: RecordBatch.Event, of batch: RecordBatch) {
+  /// Notes that an event, or a read of changed records, has all values of its records. Changes the counts
+  /// in place: they may have a name for each of many records.
+  mutating func settle(_ event: RecordBatch.Event, of batch: RecordBatch) {
     let entity = batch.layout.entity
     for row in event.firstRow..<event.firstRow + event.rowCount {
       // Asked first, because a change in place allocates, and most records have no gap event.

@@ -24,6 +24,8 @@ struct ObjectFreshness: Equatable {
   private var polledAt: Int64?
   /// As of when its fields without events are; milliseconds since 1970.
   var refreshedAt: Int64?
+  /// Changed records that have not been read, so that it is not known whether they belong to the copy.
+  var changedCount = 0
 
   init(entity: String) { self.entity = entity }
 
@@ -107,6 +109,7 @@ struct ObjectFreshness: Equatable {
       "selects_changes": .boolean(selectsChanges),
       "polled_every_seconds": self.polledEvery.map { .integer($0.components.seconds) } ?? nil,
       "polled_at": time(self.polledAt), "refreshed_at": time(self.refreshedAt),
+      "changed_records": .integer(self.changedCount),
     ]
   }
 

@@ -64,7 +64,7 @@ NOT_RUN = {
     "createdb sales": "the proof makes the database, and runs this pipeline",
     "export DATABASE_URL=postgresql:///sales": "the same",
     "export DATABASE_URL=postgresql://etl@": "a server of an example",
-    '"source": { …, "subset"': "it needs tables; the subset proof runs it",
+    '"source": { …, "subset"': "it needs tables, or files with all records; the subset proofs run it",
     "ALTER DATABASE warehouse": "a database of an example",
     "scripts/install": "InstallTests does",
     "scripts/package": "InstallTests does",
@@ -213,7 +213,7 @@ class Proof:
             return  # lines before and after a stage; StagePageTests compares them
         if block.page.endswith("Publishing.md"):
             return  # prove_publishing uses them
-        # Only tables can be refreshed.
+        # Without a snapshot of its own, a part needs tables to be refreshed.
         document = self.document("sales-postgres" if '"refresh"' in text else "sales")
         document.update(name="part", dead_letter={"payload": "none"})
         part = json.loads("{%s}" % text if text.startswith('"') else text)

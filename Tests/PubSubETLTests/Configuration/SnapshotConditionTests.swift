@@ -51,6 +51,14 @@ import Testing
     #expect(sink.sink(of: configuration).subsets == ["Opportunity"])
   }
 
+  @Test("Files have a subset if all records that belong to it are read into them")
+  func subsetOfFiles() throws {
+    let mistakes = try SamplePipeline().mistakes(sets: [
+      #"source.subset={"Opportunity": "Amount > 1"}"#, #"source.snapshot={"mode": "initial"}"#,
+    ])
+    #expect(mistakes.isEmpty, "\(mistakes)")
+  }
+
   @Test(
     "A subset needs tables, repairs and a snapshot, and no other condition",
     arguments: [

@@ -12,7 +12,7 @@ extension DuckDBViews {
     ("snapshot_rows", "BIGINT"), ("snapshot_total", "BIGINT"), ("columns_filling", "VARCHAR[]"),
     ("columns_hidden", "VARCHAR[]"), ("selects_changes", "BOOLEAN"),
     ("polled_every_seconds", "BIGINT"), ("polled_at", "TIMESTAMPTZ"),
-    ("refreshed_at", "TIMESTAMPTZ"),
+    ("refreshed_at", "TIMESTAMPTZ"), ("changed_records", "BIGINT"),
   ]
 
   /// - Parameters:
@@ -52,7 +52,8 @@ extension DuckDBViews {
           last_change, topics, snapshot_at, missing_ranges + coalesce(len([
             time for time in unnamed if (time < snapshot_begun_at) IS NOT TRUE]), 0)
             AS missing_ranges,
-          dead_letters, waiting_for_repair, snapshot_state, snapshot_rows, snapshot_total, columns_filling,
+          dead_letters, waiting_for_repair + coalesce(changed_records, 0) AS waiting_for_repair,
+          snapshot_state, snapshot_rows, snapshot_total, columns_filling,
           columns_hidden, selects_changes, unnamed, snapshot_begun_at,
           to_seconds(polled_every_seconds) AS polled_every, polled_at, refreshed_at
         FROM objects LEFT JOIN runs USING (entity)

@@ -81,7 +81,9 @@ struct DuckDBViews {
     -- letters, or from a file after them.
     -- A line with _kind 'snapshot' is a record as it was read, and not an event: _system_modstamp
     -- says how new it is. The position of its file is the place before which the snapshot belongs:
-    -- it contains every event of the files before.
+    -- it contains every event of the files before. SNAPSHOT_REFRESH: only the fields in
+    -- _changed_fields were read, as of _read_at. SNAPSHOT_DELETE: the record was in the recycle bin, or
+    -- no longer belongs to the copy.
     -- _pipeline is the pipeline that wrote the file. If several pipelines export an entity here, its
     -- view has the lines of all, so an event appears once for each of them. Each pipeline also has a
     -- view of its own: "Opportunity@opps".

@@ -116,12 +116,15 @@ struct RecordState {
   // MARK: Outcome
 
   /// Replaces `bytes` by the record after all lines; null cells are left out.
-  func write(isPartial: Bool, wasRead: Bool, newest: Int64, to bytes: inout [UInt8]) {
+  func write(
+    isPartial: Bool, wasRead: Bool, newest: Int64, readAt: Int64, to bytes: inout [UInt8]
+  ) {
     var patch = RecordPatch(self.existence == .deleted ? .deletion : .image)
     if self.isStale == true { patch.flags.insert(.isStale) }
     if isPartial { patch.flags.insert(.isPartial) }
     if wasRead { patch.flags.insert(.isRead) }
     patch.time = newest
+    patch.readAt = readAt
     bytes.removeAll(keepingCapacity: true)
     patch.append(to: &bytes)
     guard self.existence != .deleted else { return }

@@ -51,6 +51,8 @@ struct RecordStream {
   private var hasImage = false
   private var wasRead = false
   private var newestTime = Int64.min
+  /// When the record was last read, apart from reads of some fields.
+  private var readAt = Int64.min
 
   init(columnCount: Int) {
     self.columnCount = columnCount
@@ -64,6 +66,7 @@ struct RecordStream {
     self.hasImage = false
     self.wasRead = false
     self.newestTime = Int64.min
+    self.readAt = Int64.min
     self.deletionTime = nil
   }
 
@@ -71,7 +74,10 @@ struct RecordStream {
   mutating func take(read patch: RecordPatch, _ bytes: [UInt8]) {
     self.newestTime = max(self.newestTime, patch.time)
     if patch.effect == .image { self.hasImage = true }
-    if patch.effect != .fields { self.wasRead = true }
+    if patch.effect != .fields {
+      self.wasRead = true
+      self.readAt = max(self.readAt, patch.readAt)
+    }
     let read = Read(patch: patch, bytes: bytes)
     let place = self.reads.lastIndex { $0.isOlder(than: patch) }.map { $0 + 1 } ?? 0
     guard !self.reads[place...].contains(where: { $0.covers(read) }) else { return }
@@ -127,6 +133,7 @@ struct RecordStream {
       }
     }
     self.layers[0].write(
-      isPartial: !self.hasImage, wasRead: self.wasRead, newest: self.newestTime, to: &bytes)
+      isPartial: !self.hasImage, wasRead: self.wasRead, newest: self.newestTime,
+      readAt: self.readAt, to: &bytes)
   }
 }

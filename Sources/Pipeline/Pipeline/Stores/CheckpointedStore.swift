@@ -145,3 +145,41 @@ extension CheckpointedStore: RecordReceiver {
     }
   }
 }
+
+/// Changed records of objects of which the sinks have only a part are read again.
+extension CheckpointedStore: RepairingStore {
+  package var repairsRecords: Bool {
+    self.receivers.contains { $0.receiver?.readsChangedRecords == true }
+  }
+
+  package var isIdle: Bool { true }
+
+  package func hasChangedRecords(of entity: String) -> Bool {
+    self.receivers(of: entity).contains { $0.receiver?.hasChangedRecords(of: entity) == true }
+  }
+
+  /// Those of one sink at a time, because only its own are written into it.
+  package func recordsToRepair(
+    _ entity: String, after id: String, limit: Int
+  ) throws -> [String]? {
+    var found: [String] = []
+    for sink in self.receivers(of: entity) {
+      found +=
+        try sink.receiver?.recordsToRead(of: entity, limit: found.isEmpty ? limit : 0) ?? []
+    }
+    return found
+  }
+
+  /// The lines of a record that is not found stay as they are: it may only be hidden from the user.
+  package func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {}
+
+  package func takeRefusedReads() -> [String: Int] { [:] }
+
+  package func repairCallsOfDay() -> Int {
+    self.receivers.reduce(0) { max($0, $1.receiver?.callsToday() ?? 0) }
+  }
+
+  package func noteRepairCalls(_ count: Int) {
+    for sink in self.receivers { sink.receiver?.noteCalls(count) }
+  }
+}

@@ -36,10 +36,39 @@ package protocol RecordReceiver: AnyObject {
   /// Takes what the org says about all fields of an object that the user may see. For readers of
   /// the copy; nothing depends on it.
   func noteDescriptions(_ fields: [FieldDescription], of entity: String) throws
+
+  /// Whether it has only a part of some objects, of which changed records are read again.
+  var readsChangedRecords: Bool { get }
+
+  /// Whether changed records of an object have not been read, or may not have been.
+  func hasChangedRecords(of entity: String) -> Bool
+
+  /// Changed records of an object that may be read now. The next `write` without a pass has those of
+  /// the last call that were found.
+  ///
+  /// - Parameter limit: the largest number; with 0, no `write` follows.
+  func recordsToRead(of entity: String, limit: Int) throws -> [String]
+
+  /// The number of API calls made today to read them.
+  func callsToday() -> Int
+
+  /// Takes a number of such calls; durable with the open commit.
+  func noteCalls(_ count: Int)
+}
+
+extension RecordReceiver {
+  package var readsChangedRecords: Bool { false }
+  package func hasChangedRecords(of entity: String) -> Bool { false }
+  package func recordsToRead(of entity: String, limit: Int) throws -> [String] { [] }
+  package func callsToday() -> Int { 0 }
+  package func noteCalls(_ count: Int) {}
 }
 
 /// A store whose wrong records are read again, one by one.
 package protocol RepairingStore: Store, RecordReceiver {
+  /// Whether any records are read again.
+  var repairsRecords: Bool { get }
+
   /// Whether `recordsToRepair` may be called now.
   var isIdle: Bool { get }
 
@@ -60,6 +89,10 @@ package protocol RepairingStore: Store, RecordReceiver {
 
   /// Takes a number of such calls; durable with the open commit.
   func noteRepairCalls(_ count: Int)
+}
+
+extension RepairingStore {
+  package var repairsRecords: Bool { true }
 }
 
 /// A store whose tables are copies of objects, with a state for each column.

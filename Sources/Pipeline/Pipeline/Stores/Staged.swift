@@ -62,7 +62,8 @@ package final class StagedStore {
     self.receiver = base as? any RecordReceiver
     self.leased = base as? any LeasedStore
     self.overlapping = base as? any OverlappingStore
-    self.repairing = base as? any RepairingStore
+    let repairing = base as? any RepairingStore
+    self.repairing = repairing?.repairsRecords == true ? repairing : nil
   }
 
   package var name: String { self.base.name }

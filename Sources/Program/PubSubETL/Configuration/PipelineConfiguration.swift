@@ -177,11 +177,12 @@ extension PipelineConfiguration {
           + "{\"mode\": \"initial\"}, in files; this pipeline has neither")
     }
     if !self.source.subset.isEmpty {
-      if !self.sinks.contains(where: \.repairsRecords) {
+      if !hasCurrentRows, !hasFilesOfRecords {
         self.report(
           reader, "subset",
-          "only postgres sinks with current rows can have a part of an object's records, and this "
-            + "pipeline has none; limit what is read with source.snapshot.where")
+          "only postgres sinks with current rows and, with \"snapshot\": {\"mode\": \"initial\"}, files "
+            + "can have a part of an object's records, and this pipeline has neither; limit what is "
+            + "read with source.snapshot.where")
       } else if self.repair.mode == .off || self.source.snapshot.mode == .never {
         self.report(
           reader, "subset",

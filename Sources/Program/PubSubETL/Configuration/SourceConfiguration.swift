@@ -44,7 +44,7 @@ struct SourceConfiguration: KeyedObject, Sendable {
   var lookups = LookupsConfiguration()
   /// Nil: values that change without events stay as of the record's last event or read.
   var refresh: RefreshConfiguration?
-  /// SOQL conditions by object: tables have the records that meet them, and no others.
+  /// SOQL conditions by object: the copy has the records that meet them, and no others.
   var subset: [String: String] = [:]
   /// The subscription whose position the service keeps, too; then there is one topic, without a start.
   var managed: ManagedSubscription.Record?
@@ -84,7 +84,7 @@ struct SourceConfiguration: KeyedObject, Sendable {
       .key("snapshot", \.snapshot, .object, "Which records are read in addition to changes."),
       .key(
         "subset", \.subset, .conditions,
-        "Conditions in SOQL, by the API name of an object: tables have the records that meet them, "
+        "Conditions in SOQL, by the API name of an object: the copy has the records that meet them, "
           + "and no others. A record enters and leaves when a change makes it.",
         example: ["Account": "BillingCountry = 'Germany'"]),
       .key(

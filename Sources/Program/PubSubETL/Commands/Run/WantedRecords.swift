@@ -82,6 +82,17 @@ extension ReadObject {
 extension Wanted {
   /// By default, files get only changes, because every read makes them grow.
   mutating func add(
+    _ files: CheckpointedStore, _ configuration: PipelineConfiguration, _ purpose: RunPurpose,
+    follows: Bool
+  ) throws {
+    try self.addSnapshot(files, configuration, purpose)
+    guard configuration.source.subset[self.entity] != nil, files.repairsRecords else { return }
+    self.isRepaired =
+      self.isRepaired || follows || self.reads(into: files.name)
+      || files.hasChangedRecords(of: self.entity)
+  }
+
+  private mutating func addSnapshot(
     _ files: CheckpointedStore, _ configuration: PipelineConfiguration, _ purpose: RunPurpose
   ) throws {
     // The progress of a pass with a condition is not stored, so its rows could be in files more
@@ -111,6 +122,6 @@ extension Wanted {
     guard self.reads(into: files.name) else { return }
     self.initial.remove(files.name)
     self.anew.remove(files.name)
-    if files.takesReads(of: layout) { try self.add(files, configuration, purpose) }
+    if files.takesReads(of: layout) { try self.addSnapshot(files, configuration, purpose) }
   }
 }

@@ -33,7 +33,7 @@ struct SnapshotRun {
         try object.add(store, configuration, purpose, follows: follows)
       }
       if sinks.checkpointed.contains(where: { $0.sink is any RecordReceiver }) {
-        try object.add(files, configuration, purpose)
+        try object.add(files, configuration, purpose, follows: follows)
       }
       wanted.append(object)
     }
@@ -112,6 +112,7 @@ struct SnapshotRun {
     options.serviceClock = await session.connection.credentials.serviceClock
     options.reserve = Double(configuration.repair.reserve) / 100
     options.maxRepairCalls = configuration.repair.maxCalls
+    options.repairCallsMade = files.repairCallsOfDay()
     for store in sinks.copies { options.repairCallsMade += try store.repairCallsOfDay() }
     return SnapshotRun(
       reader: SnapshotReader(

@@ -81,9 +81,11 @@ struct VerifyRun: Sendable {
         entry.columns = Set(layout.columns.lazy.filter { !$0.isMetadata }.map(\.name))
         entry.unread = SnapshotPlan(layout, description).unread
         entry.scope = object.scope
-        // Files have all changes.
+        // Files whose records a run does not read have all changes.
         var part = object
-        part.isSubset = object.isSubset && sink.keepsPosition
+        part.isSubset =
+          object.isSubset
+          && (sink.keepsPosition || self.configuration.source.snapshot.mode == .initial)
         parts.append(ComparedPart(object: part, sink: sink, entry: entry))
       }
     }

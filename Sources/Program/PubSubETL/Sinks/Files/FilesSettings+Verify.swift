@@ -34,7 +34,18 @@ extension FilesSettings: VerifyingSink {
       }
       if pass.finishedAt == nil {
         states.objects[entity] = .incomplete("its records are being read")
-      } else if let through = document.topics[topic]?.completeThrough {
+      } else if var through = document.topics[topic]?.completeThrough {
+        if configuration.source.subset[entity] != nil {
+          let waiting = try FileSink.oldestChangedRecord(
+            of: entity, in: document.sinks[self.name]?.json, directory: self.directory,
+            pipeline: configuration.name)
+          guard waiting != Int64.min else {
+            states.objects[entity] = .incomplete(
+              "it is not known which of its records no longer meet source.subset")
+            continue
+          }
+          through = min(through, waiting ?? through)
+        }
         states.objects[entity] = .complete(through: through)
       } else {
         states.objects[entity] = .incomplete("how far it is complete is not yet known")

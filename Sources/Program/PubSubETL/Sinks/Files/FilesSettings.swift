@@ -158,7 +158,10 @@ struct FilesSettings: ConfiguredSink, Equatable {
       acceptsMissing: context.options.recovery.acceptMissing, permissions: self.permissions)
     configuration.selectsChanges =
       !(context.configuration.stages + self.stages).valueConditionNames.isEmpty
-    configuration.polls = context.configuration.source.polls
+    let source = context.configuration.source
+    configuration.polls = source.polls
+    if source.snapshot.mode == .initial { configuration.subsets = Set(source.subset.keys) }
+    configuration.visibilityWait = source.snapshot.visibilityWait
     configuration.writesAside = context.configuration.run.threads > 1
     configuration.clock = context.clock
     return FileSink(configuration)

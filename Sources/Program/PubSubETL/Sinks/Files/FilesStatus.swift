@@ -62,7 +62,7 @@ struct FilesStatus {
     self.hasOpenFiles = try FileSink.hasOpenFiles(in: settings.directory, pipeline: pipeline)
     self.maxAge = settings.rotateAge
     let passes = try FilePass.passes(in: state?.json, directory: settings.directory)
-    self.passes = passes.filter { !$1.isRefresh }
+    self.passes = passes.filter { $1.isOfRecords }
     for pass in passes.values where pass.isRefresh {
       self.refreshedAt[pass.entity] = pass.readThrough
     }
