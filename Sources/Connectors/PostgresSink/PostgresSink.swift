@@ -354,7 +354,7 @@ package final class PostgresSink: TableStore, LeasedStore, OverlappingStore {
       tables.current.map { ReportedTables(current: $0, history: tables.history) })
     if !tables.changes.isEmpty { try self.comment(on: layout.entity) }
     if !tables.changes.isEmpty,
-      layout.entity == ChangesView.Users.entity || FieldHistoryTable.isFieldHistory(layout.entity)
+      layout.entity == ChangesView.Users.entity || FieldHistory.isFieldHistory(layout.entity)
     {
       try self.updateAllChanges()
     }

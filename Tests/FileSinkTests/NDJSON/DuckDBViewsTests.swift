@@ -376,7 +376,7 @@ struct DuckDBViewsTests {
     #expect(
       changes.names == [
         "id", "field", "old_value", "new_value", "changed_at", "changed_by", "changed_by_name",
-        "change_type", "transaction_key", "old_is_known", "new_is_known",
+        "change_type", "transaction_key", "old_is_known", "new_is_known", "source",
       ])
     #expect(changes.rows == [])
   }

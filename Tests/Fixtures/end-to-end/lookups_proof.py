@@ -10,7 +10,8 @@ by record and column by column.
 - random: objects with values of every type. Stamps move without an event, too, and records leave the recycle bin.
 - fields: a field is added in the org, so all records are read again; another one is deleted.
 - history: `opportunity_changes` has the changes from before the first event, from the lookup OpportunityFieldHistory,
-  and those since, from events; each once.
+  and those since, from events; each once. `"Opportunity_changes"` of the files has the same cells in each row. Only the
+  value before an event's change may be known to one of the two alone.
 - sales: the lookup User names those who changed an opportunity; a run that follows reads it again and again.
 
 Prints one JSON line for each; exits 1 on any difference, after the first ten.
@@ -29,6 +30,7 @@ import compare_files
 import compare_state
 import harness
 import postgres
+import postgres_model
 
 NAME = "lookups"
 SCHEMA = "salesforce"
@@ -42,7 +44,7 @@ LIMIT = 120
 
 def main():
     arguments = harness.arguments(seed=1, existing=1500, rounds=4, kills=4)
-    for prove in (prove_random, prove_fields, prove_history, prove_sales):
+    for prove in (prove_random, prove_fields, prove_history, prove_named_history, prove_sales):
         work = "%s/%s" % (arguments.work, prove.__name__)
         os.makedirs(work, exist_ok=True)
         print(json.dumps({"proof": prove.__name__, **prove(arguments, work)}), flush=True)
@@ -298,6 +300,37 @@ class Lookups(harness.Exporter):
             counts[source] += count
         counts["required"] += sum(required.values())
 
+    def compare_views_of_changes(self, counts):
+        """Cell by cell; a row of one view has to be in the other as often."""
+        names = ("id", "field", "new_value", "changed_at", "changed_by", "changed_by_name", "change_type",
+                 "transaction_key", "new_is_known", "source", "old_is_known", "old_value")
+        columns = ", ".join(names).replace("changed_at", "%s")
+        table = [
+            tuple(json.loads(line.replace("\\\\", "\\"))) for line in postgres.copied(
+                self.url, "(SELECT json_build_array(%s) FROM %s.opportunity_changes)" % (
+                    columns % "round(extract(epoch FROM changed_at) * 1000)", SCHEMA))]
+        files = compare_files.connection_to(self.output).execute(
+            'SELECT %s FROM "Opportunity_changes"' % columns % "epoch_ms(changed_at)").fetchall()
+        sides = []
+        for rows in (table, files):
+            sides.append(collections.defaultdict(list))
+            for *cells, old_is_known, old in rows:
+                cells[1] = cells[1] and postgres_model.sql_name(cells[1], "lower")
+                # Reads have other line ends than events, and tables no U+0000.
+                cells[2], old = (
+                    text and text.replace("\r\n", "\n").replace("\0", "\ufffd") for text in (cells[2], old))
+                is_of_event = cells[-1] == "event" and old_is_known is not None
+                sides[-1][(*cells, *(() if is_of_event else (old_is_known, old)))].append(
+                    (old_is_known, old) if is_of_event else ())
+        for key in sides[0].keys() | sides[1].keys():
+            ours, theirs = (sorted(side.get(key, []), key=str) for side in sides)
+            unknown = (False, None) in ours + theirs
+            if len(ours) != len(theirs) or not unknown and ours != theirs:
+                self.fail("the views of changes differ:", key, ours, theirs)
+            counts["rows of both"] += len(ours)
+            counts["value before in both"] += len(ours) if key[-1] == "event" and not unknown else 0
+            counts["named"] += len(ours) if key[5] else 0
+
     def freshness(self, entity):
         names = ("state", "polled_every", "polled_at", "complete_through", "topics", "snapshot_state", "pipeline")
         rows = postgres.query(
@@ -391,12 +424,13 @@ def prove_fields(arguments, work):
         return result
 
 
-def prove_history(arguments, work):
+def prove_history(arguments, work, *options):
     """The topic is read from the end of what was published before the first run."""
     arguments.existing = min(arguments.existing, 300)
-    with org(arguments, work, "--topics", TOPIC, "--events", "2000", "--silent", "0", "--extremes", "0",
-             "--field-history", "--keepalive-interval", "1") as (simulator, cluster):
-        pipeline = Lookups(arguments, work, simulator, cluster, ["OpportunityFieldHistory"])
+    topics = "%s,%s" % (TOPIC, topic_of("User"))
+    with org(arguments, work, "--topics", topics, "--events", "2000", "--silent", "0", "--extremes", "0",
+             "--field-history", "--keepalive-interval", "1", *options) as (simulator, cluster):
+        pipeline = Lookups(arguments, work, simulator, cluster, ["OpportunityFieldHistory", "User"])
         document = harness.read_json(pipeline.path)
         document["source"]["start"] = "latest"
         harness.write_json(pipeline.path, document)
@@ -408,11 +442,20 @@ def prove_history(arguments, work):
             simulator.publish(80, TOPIC)
             pipeline.read_all()
             pipeline.compare_changes(simulator.published([TOPIC]), published, counts)
+            pipeline.compare_views_of_changes(counts)
             if number == 0:
                 simulator.advance("60s")
         if not counts["event"] or not counts["field history"]:
             pipeline.fail("a source has no changes:", counts)
         return dict(counts)
+
+
+def prove_named_history(arguments, work):
+    """Users have names, which the views show."""
+    counts = prove_history(arguments, work, "--data", "sales")
+    if counts["named"] != counts["rows of both"]:
+        sys.exit("some rows of the views of changes have no user's name: %s" % counts)
+    return counts
 
 
 def prove_sales(arguments, work):

@@ -11,9 +11,13 @@ extension DuckDBViews {
     "CreatedDate", "CreatedById", "LastModifiedDate", "LastModifiedById", "OwnerId",
   ]
 
-  /// - Parameter users: the columns of users, if there is a view of current users.
+  /// - Parameters:
+  ///   - users: the columns of users, if there is a view of current users.
+  ///   - history: the columns of the object's field history, if there is a view of it.
   /// - Returns: the statement; empty if the view of current records is missing too.
-  static func changesView(of columns: EntityColumns, users: EntityColumns?) -> String {
+  static func changesView(
+    of columns: EntityColumns, users: EntityColumns?, history: EntityColumns?
+  ) -> String {
     guard Self.hasCurrentView(columns) else { return "" }
     let (types, _) = Self.types(of: columns)
     let fields = types.filter { Self.isOfRecord($0.name) }
@@ -24,6 +28,7 @@ extension DuckDBViews {
     let compounds = fields.filter { $0.type == "JSON" }.map { Self.literal($0.name) }
     let neverEmpty = Self.neverEmpty.map { Self.literal($0) }.joined(separator: ", ")
     let (userName, userJoin) = Self.userName(users)
+    let hasModified = types.contains { $0.name == "LastModifiedDate" && $0.type == "TIMESTAMPTZ" }
     return """
 
       CREATE OR REPLACE VIEW \(Self.identifier(Self.changesName(of: columns.entity))) AS
@@ -51,9 +56,10 @@ extension DuckDBViews {
           \(optional("_transaction_key")) AS transaction_key, _schema AS schema,
           list_distinct(coalesce(_changed_fields, []) || coalesce(_nulled_fields, [])) AS fields,
           coalesce(_diff_fields, []) AS diffs,
+          \(hasModified ? "LastModifiedDate" : "NULL::TIMESTAMPTZ") AS modified,
           row_number() OVER (PARTITION BY _record_id ORDER BY _place, _line) AS n
         FROM lines WHERE _kind IN ('change', 'gap')
-      ),
+      )\(Self.earlierChanges(of: columns, fields, in: history)),
       changed AS (
         SELECT * FROM (SELECT *, unnest(fields) AS field FROM events WHERE type = 'UPDATE')
         WHERE field IN (\(fields.map { Self.literal($0.name) }.joined(separator: ", ")))
@@ -114,16 +120,19 @@ extension DuckDBViews {
       SELECT c.id, c.field, CASE WHEN c.old_is_known THEN c.old END AS old_value,
         CASE WHEN c.is_known THEN c.value END AS new_value, c.time AS changed_at, c.user_id AS changed_by,
         \(userName) AS changed_by_name, c.type AS change_type, c.transaction_key,
-        c.old_is_known, c.is_known AS new_is_known
+        c.old_is_known, c.is_known AS new_is_known, c.source
       FROM (
         SELECT id, field, old[1] AS old, value, time, user_id, type, transaction_key, is_known,
-          coalesce(old[2], false) AS old_is_known FROM known
+          coalesce(old[2], false) AS old_is_known, 'event' AS source FROM known
         UNION ALL BY NAME
         SELECT id, NULL AS field, NULL AS old, NULL AS value, time, user_id, type, transaction_key,
-          NULL AS is_known, NULL AS old_is_known FROM events WHERE type IS DISTINCT FROM 'UPDATE'
+          NULL AS is_known, NULL AS old_is_known, 'event' AS source
+        FROM events WHERE type IS DISTINCT FROM 'UPDATE'
         UNION ALL BY NAME
         SELECT id, field, old, value, time, NULL AS user_id, type, NULL AS transaction_key, is_known,
-          coalesce(old_is_known, false) AS old_is_known FROM refreshed
+          coalesce(old_is_known, false) AS old_is_known, 'refresh' AS source
+        FROM refreshed\(
+          history == nil ? "" : "\n  UNION ALL BY NAME SELECT * FROM earlier")
       ) AS c\(userJoin);
 
       """

@@ -38,7 +38,8 @@ struct DuckDBViews {
       $0.entity == "User" && Self.hasCurrentView($0) && isFree(Self.currentName(of: $0.entity))
     }
     for columns in viewed where isFree(Self.changesName(of: columns.entity)) {
-      text += Self.changesView(of: columns, users: users)
+      text += Self.changesView(
+        of: columns, users: users, history: Self.fieldHistory(of: columns.entity, among: viewed))
     }
     if isFree(Self.freshnessName) {
       text += self.freshnessView(of: viewed) {
@@ -63,6 +64,7 @@ struct DuckDBViews {
     -- _partial: it was never read completely, so columns without a change are null. _stale: a gap
     -- event reported a change without its values.
     -- "Opportunity_changes" has a row for each changed field, with its value before and after.
+    -- source is event, or field history: then the lookup OpportunityFieldHistory has the change.
     -- _freshness has a row for each object: up to when its files are complete, and its state:
     -- copying, stale, late or fresh.
     -- _fields has a row for each field of an object: its label, type, references, formula and help

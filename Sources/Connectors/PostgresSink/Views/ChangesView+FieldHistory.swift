@@ -7,24 +7,6 @@ struct FieldHistoryTable: Equatable {
   var table: String
   /// SQL names, not quoted, by the names of fields.
   var columns: [String: String]
-
-  /// The object that has the field history of another.
-  static func entity(of object: String) -> String {
-    if object.hasSuffix("__c") { return "\(object.dropLast(3))__History" }
-    return object == "Opportunity" ? "OpportunityFieldHistory" : "\(object)History"
-  }
-
-  static func isFieldHistory(_ entity: String) -> Bool { entity.hasSuffix("History") }
-
-  /// The field with the ID of the changed record.
-  static func parent(_ object: String) -> String {
-    object.hasSuffix("__c") ? "ParentId" : "\(object)Id"
-  }
-
-  /// The fields that every field history has and the view needs.
-  static let needed = ["Field", "OldValue", "NewValue", "CreatedDate", "CreatedById"]
-  /// `EntityId` in the row with IDs. A change of a reference has another row with names.
-  static let dataType = "DataType"
 }
 
 /// Changes from before the first event of a record, from the org's field history.
@@ -42,7 +24,7 @@ extension ChangesView {
   /// before its commit. What a record's creation is known from has nothing before it.
   var earlierChanges: String {
     guard let table = self.fieldHistory,
-      let parent = table.columns[FieldHistoryTable.parent(self.history.entity)]
+      let parent = table.columns[FieldHistory.parent(self.history.entity)]
     else { return "" }
     func column(_ name: String) -> String {
       "p.\(SQLIdentifier.quoted(table.columns[name] ?? name))"
@@ -87,7 +69,7 @@ extension ChangesView {
   /// SQL: whether a row has values, and not the names of the records that a reference means.
   private func isOfID(_ table: FieldHistoryTable) -> String {
     let isReference = "m.kind IS DISTINCT FROM 'reference'"
-    guard let type = table.columns[FieldHistoryTable.dataType] else { return isReference }
+    guard let type = table.columns[FieldHistory.dataType] else { return isReference }
     return "(\(isReference) OR p.\(SQLIdentifier.quoted(type)) = 'EntityId')"
   }
 

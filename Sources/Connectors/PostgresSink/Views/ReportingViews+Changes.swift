@@ -1,3 +1,4 @@
+internal import Pipeline
 package import PostgresClient
 
 /// The views `<table>_changes`: who changed which field from what to what.
@@ -76,7 +77,7 @@ extension ReportingViews {
     guard try self.exists("_etl_column", over: connection),
       try self.exists("_etl_table", over: connection)
     else { return nil }
-    let needed = FieldHistoryTable.needed + [FieldHistoryTable.parent(object)]
+    let needed = FieldHistory.needed + [FieldHistory.parent(object)]
     let found = try connection.query(
       """
       SELECT t.table_name, c.path, min(c.column_name) \
@@ -88,8 +89,8 @@ extension ReportingViews {
       GROUP BY 1, 2 ORDER BY 1, 2
       """,
       [
-        FieldHistoryTable.entity(of: object),
-        SQLArray.literal(needed + [FieldHistoryTable.dataType]), self.bookkeeping.schema,
+        FieldHistory.entity(of: object),
+        SQLArray.literal(needed + [FieldHistory.dataType]), self.bookkeeping.schema,
       ])
     var tables: [String: [String: String]] = [:]
     for row in 0..<found.rowCount {
