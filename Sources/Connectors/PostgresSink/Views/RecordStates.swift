@@ -54,30 +54,35 @@ struct RecordStates {
 
   // MARK: The function
 
-  /// The body of `<table>_at`; `$1` is the moment.
+  /// The body of `<table>_at`; `$1` is the moment. One pass over the history has the states of all
+  /// records: many records are not looked up one by one.
   var functionBody: String {
-    let table = self.current.qualifiedName
     let tombstones = Bookkeeping(schema: self.history.schema).qualified("_etl_tombstone")
-    return """
-      SELECT \(self.unchanged) UNION ALL SELECT n.id, \(self.values("s")), s._etl_since, s._etl_stale FROM (\
-      SELECT h._record_id AS id FROM \(self.history.qualifiedName) AS h \
-      WHERE h._commit_timestamp > $1 AND h._kind IN ('change', 'gap') AND h._record_id IS NOT NULL \
-      UNION SELECT c.id FROM \(table) AS c \
+    let isWanted = """
+      h._record_id IN (SELECT n.id FROM (\
+      SELECT p._record_id AS id FROM \(self.history.qualifiedName) AS p \
+      WHERE p._commit_timestamp > $1 AND p._kind IN ('change', 'gap') AND p._record_id IS NOT NULL \
+      UNION SELECT c.id FROM \(self.current.qualifiedName) AS c \
       WHERE c._partial\(self.hasReads ? " OR c._system_modstamp > $1" : "")\(self.laterRefreshes) \
       UNION SELECT t.id FROM \(tombstones) AS t \
-      WHERE t.entity = \(SQLIdentifier.literal(self.history.entity))) AS n \
-      CROSS JOIN LATERAL (\(self.state(of: "n.id", at: "$1"))) AS s \
-      WHERE s._etl_alive AND NOT EXISTS (SELECT FROM \(table) AS c WHERE c.id = n.id AND \(self.isUnchanged))
+      WHERE t.entity = \(SQLIdentifier.literal(self.history.entity))) AS n)
       """
+    return "SELECT \(self.unchanged) UNION ALL \(self.changed(isWanted))"
   }
 
   /// The body of `<table>_at` for one record; `$1` is the moment, `$2` the ID.
   var recordBody: String {
+    "SELECT \(self.unchanged) AND c.id = $2 UNION ALL \(self.changed("h._record_id = $2"))"
+  }
+
+  /// SQL: a query for the records at the moment `$1` from the history, except unchanged ones.
+  ///
+  /// - Parameter isWanted: SQL, the condition on rows `h` of the history.
+  private func changed(_ isWanted: String) -> String {
     """
-    SELECT \(self.unchanged) AND c.id = $2 \
-    UNION ALL SELECT $2, \(self.values("s")), s._etl_since, s._etl_stale \
-    FROM (\(self.state(of: "$2", at: "$1"))) AS s WHERE s._etl_alive AND NOT EXISTS (\
-    SELECT FROM \(self.current.qualifiedName) AS c WHERE c.id = $2 AND \(self.isUnchanged))
+    SELECT s._etl_id, \(self.values("s")), s._etl_since, s._etl_stale FROM (\(self.states(isWanted))) AS s \
+    WHERE s._etl_alive AND NOT EXISTS (\
+    SELECT FROM \(self.current.qualifiedName) AS c WHERE c.id = s._etl_id AND \(self.isUnchanged))
     """
   }
 
@@ -157,12 +162,12 @@ struct RecordStates {
   private static let tolerance = "interval '\(ReadMerge.clockTolerance) ms'"
   private var wait: String { "interval '\(self.visibilityWait) ms'" }
 
-  /// SQL: one row with the state of a record at a moment. A record of which only changes are known
+  /// SQL: a row for each record with its state at the moment `$1`. A record of which only changes are known
   /// exists, and most of its values are unknown.
   ///
   /// The function runs with the caller's rights and `search_path`, so polymorphic functions and
   /// operators have their schema: one of exactly these types in another schema would come first.
-  private func state(of id: String, at moment: String) -> String {
+  private func states(_ isWanted: String) -> String {
     let values = self.columns.map { column in
       let name = "x.\(column.quotedName)"
       func isIn(_ list: String) -> String {
@@ -180,58 +185,75 @@ struct RecordStates {
         OR (\(name) IS NOT NULL OR \(isListed))\(isDiff)))[1]\(back) AS \(column.quotedName)
         """
     }
-    let loss = self.loss(of: id, read: "a._etl_read", image: "a._etl_image", moment)
+    let loss = self.loss(of: "a._etl_id", read: "a._etl_read", image: "a._etl_image", "$1")
     // Reads of some fields say nothing about the others.
     let clears = "x._etl_whole OR x._etl_read IS NOT NULL"
     return """
       SELECT a.*, coalesce(a._etl_gap, false) OR a._etl_image IS NULL AND a._etl_read IS NULL \
       OR \(loss) AS _etl_stale FROM (\
-      SELECT \(values.joined(separator: ", ")), max(x._etl_at) AS _etl_since, \
-      coalesce((pg_catalog.array_agg(x._etl_alive) FILTER (WHERE x._etl_alive IS NOT NULL))[1], \
-      count(*) > 0) AS _etl_alive, (pg_catalog.array_agg(x._etl_gap) FILTER (WHERE x._etl_gap OR \(clears)))[1] AS _etl_gap, \
+      SELECT x._etl_id, \(values.joined(separator: ", ")), max(x._etl_at) AS _etl_since, \
+      coalesce((pg_catalog.array_agg(x._etl_alive) FILTER (WHERE x._etl_alive IS NOT NULL))[1], true) \
+      AS _etl_alive, (pg_catalog.array_agg(x._etl_gap) FILTER (WHERE x._etl_gap OR \(clears)))[1] AS _etl_gap, \
       max(x._etl_read) AS _etl_read, max(x._etl_at) FILTER (WHERE x._etl_whole) AS _etl_image \
-      FROM (\(self.rows(of: id, until: moment))) AS x) AS a
+      FROM (\(self.rows(isWanted))) AS x GROUP BY x._etl_id) AS a
       """
   }
 
-  /// SQL: the rows of a record up to a moment, the newest first. A read follows the last event that it
-  /// contains. Names begin with `_etl_`, because fields may have any other.
-  private func rows(of id: String, until moment: String) -> String {
-    let history = self.history.qualifiedName
-    func data(_ alias: String) -> String {
-      self.columns.map { "\(alias).\($0.quotedName)" }.joined(separator: ", ")
+  /// SQL: the rows of records up to the moment `$1`, the newest of each first. A read follows the last
+  /// event that it contains: `_etl_by_stamp` and `_etl_by_arrival` number the record's last event that
+  /// it contains by each of the two rules. Names begin with `_etl_`, because fields may have any other.
+  private func rows(_ isWanted: String) -> String {
+    let data = self.columns.map { "h.\($0.quotedName)" }.joined(separator: ", ")
+    let schema = self.names.dependOnSchema ? "h._schema_id AS _etl_schema, " : ""
+    let isRead = "h._kind = 'snapshot'"
+    func value(ofRead read: String, ofEvent event: String) -> String {
+      self.hasReads ? "CASE WHEN \(isRead) THEN \(read) ELSE \(event) END" : event
     }
-    func schema(_ alias: String) -> String {
-      self.names.dependOnSchema ? "\(alias)._schema_id AS _etl_schema, " : ""
-    }
-    let isEvent = "p._record_id = \(id) AND p._kind IN ('change', 'gap')"
-    let events = """
-      SELECT \(data("p")), p._changed_fields OPERATOR(pg_catalog.||) p._nulled_fields AS _etl_listed, \
-      p._diff_fields AS _etl_diffs, \(schema("p"))\
-      CASE WHEN p._change_type IN ('CREATE', 'UNDELETE', 'GAP_CREATE', 'GAP_UNDELETE') THEN true \
-      WHEN p._change_type IN ('DELETE', 'GAP_DELETE') THEN false END AS _etl_alive, \
-      (p._change_type IN ('CREATE', 'UNDELETE')) IS TRUE AS _etl_whole, \
-      (p._change_type IN ('CREATE', 'UPDATE', 'DELETE', 'UNDELETE', 'GAP_DELETE')) IS NOT TRUE \
-      OR coalesce(pg_catalog.cardinality(p._diff_fields), 0) > 0 AS _etl_gap, p._commit_timestamp AS _etl_at, \
-      p._commit_timestamp AS _etl_place, p._epoch AS _etl_epoch, p._ordinal AS _etl_ordinal, \
-      NULL::timestamptz AS _etl_read, NULL::timestamptz AS _etl_read_at FROM \(history) AS p \
-      WHERE \(isEvent) AND p._commit_timestamp <= \(moment)
+    let none = "NULL::timestamptz"
+    let at = value(ofRead: self.validFrom("h"), ofEvent: "h._commit_timestamp")
+    let listed = "h._changed_fields OPERATOR(pg_catalog.||) h._nulled_fields"
+    let gap = """
+      (h._change_type IN ('CREATE', 'UPDATE', 'DELETE', 'UNDELETE', 'GAP_DELETE')) IS NOT TRUE \
+      OR coalesce(pg_catalog.cardinality(h._diff_fields), 0) > 0
       """
-    let order = "ORDER BY _etl_place DESC, _etl_epoch DESC, _etl_ordinal DESC"
-    guard self.hasReads else { return "\(events) \(order)" }
+    let fullRead =
+      "CASE WHEN h._change_type NOT IN \(HistoryReader.fieldsTypes) THEN h._read_at END"
+    let kinds = "('change', 'gap'\(self.hasReads ? ", 'snapshot'" : ""))"
+    let stamp = value(
+      ofRead: "coalesce(h._system_modstamp - \(Self.tolerance), '-infinity')",
+      ofEvent: "h._commit_timestamp")
+    let arrival = value(
+      ofRead: "coalesce(h._read_at - \(self.wait), '-infinity')", ofEvent: "h._loaded_at")
+    let order =
+      self.hasReads
+      ? ", NOT (\(isRead)) AS _etl_is_event, \(stamp) AS _etl_stamp, \(arrival) AS _etl_arrival"
+      : ""
+    let rows = """
+      SELECT h._record_id AS _etl_id, \(data), \
+      \(value(ofRead: "h._changed_fields", ofEvent: listed)) AS _etl_listed, \
+      \(value(ofRead: "NULL", ofEvent: "h._diff_fields")) AS _etl_diffs, \(schema)\
+      CASE WHEN h._change_type IN ('CREATE', 'UNDELETE', 'GAP_CREATE', 'GAP_UNDELETE', 'SNAPSHOT') \
+      THEN true WHEN h._change_type IN ('DELETE', 'GAP_DELETE', 'SNAPSHOT_DELETE') THEN false END AS _etl_alive, \
+      (h._change_type IN ('CREATE', 'UNDELETE') \
+      OR h._change_type = 'SNAPSHOT' AND h._changed_fields IS NULL) IS TRUE AS _etl_whole, \
+      \(value(ofRead: "false", ofEvent: gap)) AS _etl_gap, \(at) AS _etl_at, \
+      \(value(ofRead: fullRead, ofEvent: none)) AS _etl_read, \
+      \(value(ofRead: "h._read_at", ofEvent: none)) AS _etl_read_at, \
+      h._epoch AS _etl_epoch, h._ordinal AS _etl_ordinal\(order) FROM \(self.history.qualifiedName) AS h \
+      WHERE \(isWanted) AND h._kind IN \(kinds) AND \(at) <= $1
+      """
+    guard self.hasReads else {
+      return "\(rows) ORDER BY _etl_id, _etl_at DESC, _etl_epoch DESC, _etl_ordinal DESC"
+    }
     return """
-      SELECT e.* FROM (\(events) UNION ALL SELECT \(data("q")), q._changed_fields, NULL, \(schema("q"))\
-      CASE q._change_type WHEN 'SNAPSHOT' THEN true WHEN 'SNAPSHOT_DELETE' THEN false END, \
-      q._change_type = 'SNAPSHOT' AND q._changed_fields IS NULL, false, \(self.validFrom("q")), \
-      coalesce(l._commit_timestamp, '-infinity'), coalesce(l._epoch, -1), coalesce(l._ordinal, -1), \
-      CASE WHEN q._change_type NOT IN \(HistoryReader.fieldsTypes) THEN q._read_at END, q._read_at \
-      FROM \(history) AS q LEFT JOIN LATERAL (\
-      SELECT p._commit_timestamp, p._epoch, p._ordinal FROM \(history) AS p WHERE \(isEvent) \
-      AND (p._commit_timestamp < q._system_modstamp - \(Self.tolerance) \
-      OR q._read_at - p._loaded_at >= \(self.wait)) \
-      ORDER BY p._commit_timestamp DESC, p._epoch DESC, p._ordinal DESC LIMIT 1) AS l ON true \
-      WHERE q._record_id = \(id) AND q._kind = 'snapshot' AND \(self.validFrom("q")) <= \(moment)) AS e \
-      \(order), _etl_read_at DESC NULLS LAST
+      SELECT z.*, CASE WHEN z._etl_is_event THEN z._etl_by_stamp \
+      ELSE greatest(z._etl_by_stamp, z._etl_by_arrival) END AS _etl_place FROM (\
+      SELECT y.*, max(y._etl_by_stamp) FILTER (WHERE y._etl_is_event) OVER (PARTITION BY y._etl_id \
+      ORDER BY y._etl_arrival, NOT y._etl_is_event ROWS UNBOUNDED PRECEDING) AS _etl_by_arrival FROM (\
+      SELECT w.*, count(*) FILTER (WHERE w._etl_is_event) OVER (PARTITION BY w._etl_id \
+      ORDER BY w._etl_stamp, w._etl_is_event, w._etl_epoch, w._etl_ordinal ROWS UNBOUNDED PRECEDING) \
+      AS _etl_by_stamp FROM (\(rows)) AS w) AS y) AS z \
+      ORDER BY z._etl_id, _etl_place DESC, z._etl_read_at DESC NULLS LAST
       """
   }
 
