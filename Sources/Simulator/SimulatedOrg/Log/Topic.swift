@@ -30,6 +30,13 @@ package struct Topic: Sendable {
   /// Everything the simulator can serve.
   package static let all = Self.catalogue(.sales)
 
+  /// The topic of that name; nil if the simulator cannot serve it.
+  static func named(_ name: String, of data: OrgData) -> Topic? {
+    let number = name.wholeMatch(of: /\/data\/Station([1-9][0-9]?)__ChangeEvent/)?.output.1
+    return Self.catalogue(data).first { $0.name == name }
+      ?? number.flatMap { Int($0) }.flatMap(EntityModel.station(number:)).map(Topic.single)
+  }
+
   /// The topics that an org has unless some are named. Users belong to a sales team.
   static func usual(_ data: OrgData) -> [Topic] {
     let all = Self.catalogue(data)

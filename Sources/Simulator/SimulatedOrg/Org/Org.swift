@@ -149,9 +149,8 @@ package final class Org {
 
   private static func topics(named names: [String], of data: OrgData) throws -> [Topic] {
     guard !names.isEmpty else { return Topic.usual(data) }
-    let catalogue = Topic.catalogue(data)
     return try names.map { name in
-      guard let topic = catalogue.first(where: { $0.name == name }) else {
+      guard let topic = Topic.named(name, of: data) else {
         let known = Topic.all.map(\.name).joined(separator: ", ")
         throw SimulatorError(.configuration, "unknown topic '\(name)'; known: \(known)")
       }

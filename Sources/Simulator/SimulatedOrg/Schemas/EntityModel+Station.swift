@@ -3,18 +3,30 @@
 extension EntityModel {
   /// A custom object. Its first version has the older shapes: nine change types, and `XyzEncoded` in
   /// geolocations.
-  static let station = EntityModel(
-    category: .changeEvent, entity: "Station__c", recordName: "Station__ChangeEvent",
-    keyPrefix: "a00",
-    versions: [
-      (
-        EntityModel.stationFields(location: Field.oldLocation), Array(ChangeType.symbols.dropLast())
-      ),
-      (
-        EntityModel.stationFields(location: Field.location) + [.added("Segment__c")],
-        ChangeType.symbols
-      ),
-    ])
+  static let station = EntityModel.station("Station", keyPrefix: "a00")
+
+  /// `Station1__c` to `Station99__c`, which are as `Station__c` is: an org of many objects.
+  static func station(number: Int) -> EntityModel? {
+    guard (1...99).contains(number) else { return nil }
+    return EntityModel.station(
+      "Station\(number)", keyPrefix: number < 10 ? "a0\(number)" : "a\(number)")
+  }
+
+  private static func station(_ name: String, keyPrefix: String) -> EntityModel {
+    EntityModel(
+      category: .changeEvent, entity: "\(name)__c", recordName: "\(name)__ChangeEvent",
+      keyPrefix: keyPrefix,
+      versions: [
+        (
+          EntityModel.stationFields(location: Field.oldLocation),
+          Array(ChangeType.symbols.dropLast())
+        ),
+        (
+          EntityModel.stationFields(location: Field.location) + [.added("Segment__c")],
+          ChangeType.symbols
+        ),
+      ])
+  }
 
   /// 24 fields after the header; the second geolocation refers to the record type by name.
   private static func stationFields(location: (String, Int) -> Field) -> [Field] {
