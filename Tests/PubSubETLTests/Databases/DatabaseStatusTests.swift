@@ -162,6 +162,19 @@ struct DatabaseStatusTests {
           + "repaired; '\(command)' reads their records again\n"))
   }
 
+  @Test("A lookup says how often it is read; columns are named by their states")
+  func lookups() {
+    var table = TableFreshness(table: "userrole", entity: "UserRole", holes: 0, topics: [])
+    table.otherColumns = ["without events": ["a", "b"], "gone since": ["c"]]
+    table.polls = TableFreshness.Polls(every: .seconds(3600), lastAt: nil)
+    let columns = "gone from the org: c, without events: a, b, "
+    #expect(PostgresStatus.summary(table).hasSuffix(columns + "read every 1 h 00 min, not yet"))
+    table.polls?.lastAt = 1_771_300_995_000
+    #expect(
+      PostgresStatus.summary(table).hasSuffix(
+        "read every 1 h 00 min, last at 2026-02-17T04:03:15.000Z"))
+  }
+
   @Test("Positions that one of two stores has lost are lost state")
   func lost() async throws {
     let sample = try await DatabaseSample()

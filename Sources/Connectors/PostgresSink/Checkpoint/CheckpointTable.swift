@@ -52,6 +52,21 @@ package struct TableFreshness: Sendable, Equatable {
   /// When columns without events were last read, the one of the oldest; milliseconds since 1970, nil
   /// if none was.
   package var refreshedAt: Int64?
+  /// Columns in other states than these and `complete`, by the names of `_columns`.
+  package var otherColumns: [String: [String]] = [:]
+  /// Nil for objects that are no lookups.
+  package var polls: Polls?
+
+  package struct Polls: Sendable, Equatable {
+    package var every: Duration
+    /// When a read last found the copy current, in milliseconds since 1970; nil before the first time.
+    package var lastAt: Int64?
+
+    package init(every: Duration, lastAt: Int64?) {
+      self.every = every
+      self.lastAt = lastAt
+    }
+  }
 
   package struct Reading: Sendable, Equatable {
     package var rows: Int64
@@ -96,6 +111,7 @@ package final class CheckpointTable {
   package func freshness() throws -> [TableFreshness] {
     try self.reading(isQuick: false) {
       guard try self.exists(ReportingViews.freshnessName) else { return [] }
+      let columns = try self.otherColumns()
       let rows = try self.connection.query(
         """
         SELECT table_name, entity, stale, partial, holes, \(Self.milliseconds("complete_through")), \
@@ -106,7 +122,9 @@ package final class CheckpointTable {
         to_jsonb(f) ->> 'snapshot_state', to_jsonb(f) ->> 'snapshot_rows', \
         to_jsonb(f) ->> 'snapshot_total', to_jsonb(f) ->> 'unseen', \
         to_jsonb(f) -> 'columns_filling', to_jsonb(f) -> 'columns_hidden', \
-        \(Self.milliseconds("(to_jsonb(f) ->> 'refreshed_at')::timestamptz")) \
+        \(Self.milliseconds("(to_jsonb(f) ->> 'refreshed_at')::timestamptz")), \
+        extract(epoch FROM (to_jsonb(f) ->> 'polled_every')::interval)::bigint, \
+        \(Self.milliseconds("(to_jsonb(f) ->> 'polled_at')::timestamptz")) \
         FROM \(self.bookkeeping.qualified(ReportingViews.freshnessName)) AS f \
         WHERE pipeline = $1 AND sink = $2 ORDER BY table_name COLLATE "C"
         """, [self.pipeline, self.sink])
@@ -131,9 +149,32 @@ package final class CheckpointTable {
               rows: rows.number(row, 12) ?? 0,
               total: rows.number(row, 13)) : nil,
           fillingColumns: try names(row, 15), hiddenColumns: try names(row, 16),
-          refreshedAt: rows.number(row, 17))
+          refreshedAt: rows.number(row, 17),
+          otherColumns: columns[rows[row, 0] ?? ""] ?? [:],
+          polls: rows.number(row, 18).map {
+            TableFreshness.Polls(every: .seconds($0), lastAt: rows.number(row, 19))
+          })
       }
     }
+  }
+
+  /// Columns that `_freshness` does not list, by table and state.
+  private func otherColumns() throws -> [String: [String: [String]]] {
+    guard try self.exists(ReportingViews.columnsName) else { return [:] }
+    let rows = try self.connection.query(
+      """
+      SELECT table_name, state, "column" \
+      FROM \(self.bookkeeping.qualified(ReportingViews.columnsName)) \
+      WHERE state NOT IN ('complete', 'filling', 'hidden') ORDER BY "column" COLLATE "C"
+      """)
+    var columns: [String: [String: [String]]] = [:]
+    for row in 0..<rows.rowCount {
+      guard let table = rows[row, 0], let state = rows[row, 1], let column = rows[row, 2] else {
+        continue
+      }
+      columns[table, default: [:]][state, default: []].append(column)
+    }
+    return columns
   }
 
   /// The number of records that were read and refused and that no read has brought since, by object.

@@ -174,6 +174,15 @@ struct PostgresStatus {
     if !table.hiddenColumns.isEmpty {
       parts.append("hidden from the run-as user: \(BlindFields.list(table.hiddenColumns))")
     }
+    for (state, columns) in table.otherColumns.sorted(by: { $0.key < $1.key }) {
+      let title = state == "gone since" ? "gone from the org" : state
+      parts.append("\(title): \(BlindFields.list(columns))")
+    }
+    if let polls = table.polls {
+      parts.append(
+        "read every \(Phrase.duration(polls.every))"
+          + (polls.lastAt.map { ", last at \(time($0))" } ?? ", not yet"))
+    }
     if let refreshed = table.refreshedAt {
       parts.append("fields without events as of \(time(refreshed))")
     }
@@ -254,7 +263,14 @@ struct PostgresStatus {
             "unseen": table.unseen.map { .integer($0) } ?? nil,
             "columns_filling": .array(table.fillingColumns.map { .string($0) }),
             "columns_hidden": .array(table.hiddenColumns.map { .string($0) }),
+            "columns_other": JSONValue(
+              .object(
+                table.otherColumns.sorted { $0.key < $1.key }.map { state, columns in
+                  JSONMember(state, .array(columns.map { .string($0) }))
+                })),
             "refreshed_at": PipelineStatus.time(table.refreshedAt),
+            "polled_every_s": table.polls.map { .integer($0.every.components.seconds) } ?? nil,
+            "polled_at": PipelineStatus.time(table.polls?.lastAt),
             "snapshot": table.reading.map { reading -> JSONValue in
               [
                 "rows": .integer(reading.rows),
