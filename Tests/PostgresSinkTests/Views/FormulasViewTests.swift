@@ -189,6 +189,53 @@ import Testing
       ])
   }
 
+  @Test("A view that somebody dropped is made again, with a warning; plan and verify name it")
+  func dropped() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database)
+    let formula = Self.formula("First__c", "currency", "Amount + 1")
+    try Self.note(run, [formula])
+    try run.write(["a"]) { _ in [SinkRun.amount: .double(1)] }
+    try run.commit()
+    let catalog = run.sink.catalog
+    let current = try #require(try catalog.currentTable(of: "Opportunity", over: run.eye))
+    let views = ReportingViews(schema: "salesforce")
+    func leftOut(_ connection: PostgresConnection) throws -> [String]? {
+      try FormulaComparison(of: "Opportunity", catalog, horizon: 0, over: connection)?
+        .findings(idLimit: 1).leftOut.map(\.reason)
+    }
+    func statements() throws -> [String] {
+      try run.eye.transaction { () throws(PostgresError) in
+        try views.formulaStatements(of: current, over: run.eye)
+      }
+    }
+    #expect(try statements() == [])
+    #expect(try leftOut(run.eye) == [])
+    let role = "auditor_\(database.name)"
+    try run.eye.execute(
+      """
+      CREATE ROLE \(role); GRANT USAGE ON SCHEMA salesforce TO \(role); \
+      GRANT SELECT ON ALL TABLES IN SCHEMA salesforce TO \(role); \
+      REVOKE SELECT ON salesforce.opportunity_formulas FROM \(role); SET ROLE \(role)
+      """)
+    let reasons = try leftOut(run.eye)
+    #expect(reasons?.count == 1 && reasons?[0].contains("GRANT SELECT ON") == true)
+    try run.eye.execute(
+      "RESET ROLE; DROP OWNED BY \(role); DROP ROLE \(role); DROP VIEW salesforce.opportunity_formulas"
+    )
+    #expect(try leftOut(run.eye)?.first?.contains("is missing") == true)
+    #expect(try statements().first?.contains("opportunity_formulas") == true)
+    run.notices = []
+    try Self.note(run, [formula, Self.formula("Second__c", "currency", "Amount + 2")])
+    #expect(
+      run.notices == [
+        "postgres: view opportunity_formulas was missing and has been created again; "
+          + "grant privileges on it again"
+      ])
+    #expect(
+      try run.eye.rows("SELECT * FROM salesforce.opportunity_formulas") == [["a", "2", "3"]])
+  }
+
   @Test("_fields of an earlier version gets the columns that it lacks") func earlier() async throws
   {
     let run = try Self.run(try await TestDatabase())

@@ -155,8 +155,10 @@ package struct Bookkeeping: Sendable {
       comment: "The values of picklists, in the order of the org"),
   ]
 
-  /// The statements that create the tables of fields and choices.
-  var fieldStatements: [String] { self.statements(Self.fieldTables, existing: []) }
+  /// The statements that create the missing ones of the tables of fields and choices.
+  func fieldStatements(existing: Set<String> = []) -> [String] {
+    self.statements(Self.fieldTables, existing: existing)
+  }
 
   /// The statements that create what is missing.
   func statements(schemaExists: Bool, existing: Set<String>) -> [String] {

@@ -128,6 +128,11 @@ extension PostgresSink {
       self.onNotice?(
         "view \(name) has other columns now and was created again; grant privileges on it again")
     }
+    if outcome == .restored {
+      self.warn(
+        "postgres: view \(name) was missing and has been created again; grant privileges on it again"
+      )
+    }
     if outcome == .kept {
       self.warn(
         "postgres: view \(name) cannot get other columns, because other views depend on it; drop "

@@ -79,7 +79,7 @@ struct FieldTables {
       return found[0, 2] == "t"
     }
     guard found[0, 1] == "t" else { return false }
-    try connection.execute(self.bookkeeping.fieldStatements.joined(separator: ";\n"))
+    try connection.execute(self.bookkeeping.fieldStatements().joined(separator: ";\n"))
     return true
   }
 

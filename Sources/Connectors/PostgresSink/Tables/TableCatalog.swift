@@ -291,6 +291,18 @@ package final class TableCatalog {
         ? [] : self.bookkeeping.pollStatements(existing: existing))
   }
 
+  /// Statements that create the tables of fields and choices, which reads fill.
+  func missingFieldTables(over connection: PostgresConnection) throws(PostgresError) -> [String] {
+    guard self.configuration.reads != nil else { return [] }
+    let names = FieldTables.names.map { self.bookkeeping.qualified($0) }
+    let found = try connection.query(
+      "SELECT n.name FROM unnest($1::text[]) AS n (name) WHERE to_regclass(n.name) IS NOT NULL",
+      [SQLArray.literal(names)])
+    let existing = Set((0..<found.rowCount).compactMap { found[$0, 0] })
+    return self.bookkeeping.fieldStatements(
+      existing: Set(FieldTables.names.filter { existing.contains(self.bookkeeping.qualified($0)) }))
+  }
+
   /// Names of the sink's own existing tables, except those for reading records.
   func existingBookkeeping(
     over connection: PostgresConnection

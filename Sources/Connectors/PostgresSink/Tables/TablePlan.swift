@@ -32,6 +32,7 @@ extension TableCatalog {
     var plan = TablePlan(statements: try self.missingBookkeeping(over: connection))
     plan.statements += try self.missingColumnStates(over: connection)
     plan.statements += try self.missingReadTables(over: connection)
+    plan.statements += try self.missingFieldTables(over: connection)
     let existing = try self.existingBookkeeping(over: connection)
     var states: [String: EntityState] = [:]
     var tables: [String: [TableDefinition]] = [:]

@@ -26,7 +26,7 @@ package final class FormulaComparison {
   private var recordCount = 0
   private var differing: [String: [String]] = [:]
 
-  /// Nil for an object without formulas, or without the view.
+  /// Nil for an object without formulas.
   package init?(
     of entity: String, _ catalog: TableCatalog, horizon: Int64,
     over connection: PostgresConnection
@@ -39,11 +39,19 @@ package final class FormulaComparison {
     self.view = bookkeeping.qualified(ReportingViews.formulasName(table.name))
     let exists = try connection.query(
       """
-      SELECT has_table_privilege(to_regclass($1), 'SELECT') AND EXISTS (\
-      SELECT FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass($2) \
-      AND attname = 'formula_state' AND NOT attisdropped)
+      SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass($2) \
+      AND attname = 'formula_state' AND NOT attisdropped \
+      AND has_table_privilege(attrelid, 'SELECT')), \
+      to_regclass($1) IS NOT NULL, has_table_privilege(to_regclass($1), 'SELECT'), current_user
       """, [self.view, bookkeeping.qualified(FieldTables.fields)])
     guard exists[0, 0] == "t" else { return nil }
+    let remedy =
+      exists[0, 1] != "t"
+      ? "view \(self.view) is missing; the next run makes it"
+      : exists[0, 2] == "t"
+        ? nil
+        : "the role may not read view \(self.view); as its owner, run GRANT SELECT ON "
+          + "\(self.view) TO \(SQLIdentifier.quoted(exists[0, 3] ?? ""))"
     let found = try connection.query(
       """
       SELECT f.field, f.formula_state, f.scale, a.attname, a.atttypid \
@@ -56,6 +64,10 @@ package final class FormulaComparison {
     var (compared, leftOut): ([Field], [CopyFindings.LeftOut]) = ([], [])
     for row in 0..<found.rowCount {
       guard let name = found[row, 0] else { continue }
+      if let remedy, found[row, 1]?.hasPrefix(ReportingViews.translated) == true {
+        leftOut.append(CopyFindings.LeftOut(field: name, reason: remedy))
+        continue
+      }
       guard found[row, 1] == ReportingViews.translated, let column = found[row, 3],
         let type = found[row, 4].flatMap({ UInt32($0) }).flatMap({ PostgresType(oid: $0) })
       else {
@@ -68,6 +80,7 @@ package final class FormulaComparison {
           name: name, column: SQLIdentifier.quoted(column), type: type,
           scale: found[row, 2].flatMap { Int($0) }))
     }
+    guard found.rowCount > 0 else { return nil }
     (self.compared, self.leftOut) = (compared, leftOut)
   }
 

@@ -16,15 +16,10 @@ extension ReportingViews {
   ) throws(PostgresError) -> Outcome {
     let name = Self.formulasName(table.name)
     let state = try ViewState(name, self.bookkeeping, over: connection)
-    guard
-      var view = try self.formulas(of: table, hasView: !state.columns.isEmpty, over: connection)
-    else { return .unchanged }
-    view.existing = state.columns.filter { $0.name != FormulasView.key.name }
-    func change() -> ViewChange {
-      ViewChange(
-        name: name, query: view.query, state: state,
-        fit: ViewChange.Fit(state.columns, view.viewColumns), bookkeeping: self.bookkeeping)
+    guard var view = try self.formulas(of: table, state, over: connection) else {
+      return .unchanged
     }
+    func change() -> ViewChange { self.change(name, view, state) }
     func refuseAll(_ reason: String) throws(PostgresError) {
       for column in view.columns { view.refuse(column, reason) }
       try self.note(view, of: table.entity, over: connection)
@@ -41,13 +36,47 @@ extension ReportingViews {
     var outcome = Outcome.unchanged
     if !change().isDone {
       try self.leaveOutFailing(&view, over: connection)
+      let wasMade = try self.wasMade(name, over: connection)
       outcome = try self.update(change(), over: connection)
+      if outcome == .created, wasMade { outcome = .restored }
     }
     if outcome != .kept {
       try self.note(view, of: table.entity, over: connection)
       try self.comment(on: name, view, over: connection)
     }
     return outcome
+  }
+
+  /// The statements that would update the view of formulas, for the formulas that `_fields` has.
+  func formulaStatements(
+    of table: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) -> [String] {
+    let name = Self.formulasName(table.name)
+    let state = try ViewState(name, self.bookkeeping, over: connection)
+    guard var view = try self.formulas(of: table, state, over: connection),
+      !self.change(name, view, state).mayBeDone,
+      try self.rights(to: name, over: connection).isView
+    else { return [] }
+    try self.leaveOutFailing(&view, over: connection)
+    let change = self.change(name, view, state)
+    return change.isOfAnother ? [] : try self.statements(change, over: connection)
+  }
+
+  private func change(_ name: String, _ view: FormulasView, _ state: ViewState) -> ViewChange {
+    ViewChange(
+      name: name, query: view.query, state: state,
+      fit: ViewChange.Fit(state.columns, view.viewColumns), bookkeeping: self.bookkeeping)
+  }
+
+  /// Whether the journal says that this program has made a view of that name.
+  private func wasMade(
+    _ name: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> Bool {
+    try connection.query(
+      """
+      SELECT EXISTS (SELECT FROM \(self.bookkeeping.qualified("_etl_journal")) \
+      WHERE table_name = $1 AND action = $2)
+      """, [name, ViewState.action])[0, 0] == "t"
   }
 
   /// Whether what has the name is a view, if there is anything, and whether the role may replace it.
@@ -65,7 +94,7 @@ extension ReportingViews {
 
   /// The view of an object with formulas, or of one that had some; nil for another object.
   private func formulas(
-    of table: TableDefinition, hasView: Bool, over connection: PostgresConnection
+    of table: TableDefinition, _ state: ViewState, over connection: PostgresConnection
   ) throws(PostgresError) -> FormulasView? {
     let found = try connection.query(
       """
@@ -79,14 +108,18 @@ extension ReportingViews {
     var sources = FormulaSources(self.bookkeeping)
     try sources.read(table.entity, over: connection)
     while let object = sources.objects[table.entity] ?? nil {
-      guard hasView || object.fields.values.contains(where: { $0.formula != nil }) else {
+      guard !state.columns.isEmpty || object.fields.values.contains(where: { $0.formula != nil })
+      else {
         return nil
       }
       let scope = FormulaScope(table.entity, sources, self.bookkeeping)
-      let view = FormulasView(
+      var view = FormulasView(
         object, scope, style: self.style,
         collation: found[0, 1] == "t" ? Self.collation : nil, self.bookkeeping)
-      guard !scope.missing.isEmpty else { return view }
+      guard !scope.missing.isEmpty else {
+        view.existing = state.columns.filter { $0.name != FormulasView.key.name }
+        return view
+      }
       for entity in scope.missing.sorted() { try sources.read(entity, over: connection) }
     }
     return nil

@@ -38,6 +38,8 @@ package struct ReportingViews {
 
   package enum Outcome: Sendable, Equatable {
     case unchanged, created, replaced
+    /// The view was missing, although this program had made it; its grants are lost.
+    case restored
     /// The view was dropped and recreated because its columns changed; its grants are lost.
     case remade
     /// Other views depend on it, so it is unchanged.
@@ -188,6 +190,7 @@ package struct ReportingViews {
     for table in tables {
       let change = try self.live(table, renames: renames, over: connection)
       if !change.mayBeDone { statements += try self.statements(change, over: connection) }
+      statements += try self.formulaStatements(of: table, over: connection)
       guard let history = histories[table.entity] else { continue }
       let changes = try self.changes(
         of: table, history: history, renames: renames, users: users, over: connection)
