@@ -71,6 +71,9 @@ struct ServeCommand: AsyncParsableCommand {
     help:
       "Serves the time to pubsub-etl-rehearsal (PUBSUB_ETL_CLOCK): idle waits are skipped.")
   var clock = false
+  @Option(
+    help: "Keeps in this file by how many milliseconds its clock is ahead, as a 64-bit integer.")
+  var clockFile: String?
   @OptionGroup(title: "Logins")
   var logins: LoginOptions
   @OptionGroup(title: "Records, for REST and Bulk")
@@ -179,6 +182,7 @@ struct ServeCommand: AsyncParsableCommand {
     configuration.liveRate = self.liveRate
     configuration.liveCount = self.liveCount
     configuration.org.truthPath = self.truth
+    configuration.org.clockPath = self.clockFile
     configuration.org.stateDirectory = self.stateDir
     configuration.isPlaintext = self.plaintext
     configuration.port = self.port

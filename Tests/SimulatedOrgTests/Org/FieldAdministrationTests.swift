@@ -130,6 +130,96 @@ struct FieldAdministrationTests {
       })
   }
 
+  @Test("A picklist value with another name has it in all records, whose stamps alone move")
+  func renamedValue() throws {
+    for field in ["Status__c", "Tags__c"] {
+      let org = try Self.org()
+      let published = org.publisher.published
+      let (before, stamps) = (
+        try Self.values(org, field), try Self.values(org, "SystemModstamp")
+      )
+      try Self.change(org, "rename_value Station__c.\(field) Closed Won|Won at last")
+      let (after, moved) = (try Self.values(org, field), try Self.values(org, "SystemModstamp"))
+      var count = 0
+      for (index, value) in before.enumerated() {
+        guard case .text(let text) = value else {
+          #expect(after[index] == value && moved[index] == stamps[index])
+          continue
+        }
+        let choices = text.split(separator: ";").map { $0 == "Closed Won" ? "Won at last" : $0 }
+        #expect(after[index] == .text(choices.joined(separator: ";")))
+        let isConcerned = choices.contains("Won at last")
+        #expect((moved[index] != stamps[index]) == isConcerned)
+        count += isConcerned ? 1 : 0
+      }
+      #expect(count > 0)
+      #expect(org.publisher.published == published)
+      let description = try #require(org.dataAPI).describe("Station__c")
+      #expect(description.contains("\"label\":\"Closed Won\",\"value\":\"Won at last\""))
+    }
+  }
+
+  @Test("Records get new values of picklists, and none that are no longer active")
+  func addedValue() throws {
+    let org = try Self.org()
+    let all = SampleText.picklist.map { String(decoding: $0, as: UTF8.self) }
+    for field in ["Status__c", "Tags__c"] {
+      try Self.change(org, "add_value Station__c.\(field) Brand new")
+      for value in all { try Self.change(org, "deactivate_value Station__c.\(field) \(value)") }
+      #expect(throws: SimulatorError.self) {
+        try Self.change(org, "deactivate_value Station__c.\(field) Brand new")
+      }
+    }
+    let before = try Self.values(org, "Status__c")
+    try org.publish(150, topic: Self.topic)
+    try org.advanceDataAPI()
+    let after = try Self.values(org, "Status__c")
+    #expect(after.contains(.text("Brand new")))
+    #expect(after.allSatisfy { $0 == .null || $0 == .text("Brand new") || before.contains($0) })
+    #expect(try Self.values(org, "Tags__c").contains(.text("Brand new")))
+    for value in all { try Self.change(org, "activate_value Station__c.Tags__c \(value)") }
+    try org.publish(150, topic: Self.topic)
+    try org.advanceDataAPI()
+    #expect(
+      try Self.values(org, "Tags__c").contains {
+        if case .text(let text) = $0 { text.contains("Brand new;") } else { false }
+      })
+  }
+
+  @Test("Describe has the labels and the order that an admin gave to picklist values")
+  func orderedValues() throws {
+    let org = try Self.org()
+    try Self.change(org, "relabel_value Station__c.Status__c Hot|Very \"hot\"")
+    try Self.change(org, "move_value Station__c.Status__c Cold|1")
+    try Self.change(org, "deactivate_value Station__c.Status__c Warm")
+    let description = try #require(org.dataAPI).describe("Station__c")
+    let field = try #require(description.range(of: "{\"name\":\"Status__c\""))
+    let values = try #require(
+      description[field.upperBound...].range(of: "\"picklistValues\":[")
+    ).upperBound
+    #expect(
+      description[values...].hasPrefix("{\"active\":true,\"defaultValue\":false,\"label\":\"Cold\"")
+    )
+    #expect(description[values...].contains("\"label\":\"Very \\\"hot\\\"\",\"value\":\"Hot\""))
+    #expect(
+      description[values...].contains(
+        "\"active\":false,\"defaultValue\":false,\"label\":\"Warm\",\"value\":\"Warm\""))
+  }
+
+  @Test(
+    "Changes of picklist values that make no sense are refused",
+    arguments: [
+      "add_value Station__c.Status__c Hot", "add_value Station__c.Status__c a;b",
+      "rename_value Station__c.Status__c Hot|Cold", "rename_value Station__c.Status__c Hot",
+      "relabel_value Station__c.Status__c Unknown|Label", "move_value Station__c.Status__c Hot|16",
+      "move_value Station__c.Status__c Hot|0", "add_value Station__c.Serial__c Hot",
+      "deactivate_value Station__c.Status__c", "add_value Station__c.Status__c a\tb",
+    ])
+  func refusedValue(_ change: String) throws {
+    let org = try Self.org()
+    #expect(throws: SimulatorError.self) { try Self.change(org, change) }
+  }
+
   @Test("A hidden field is missing in describe and refused in queries, until it is shown again")
   func hidden() throws {
     let org = try Self.org()
@@ -211,7 +301,8 @@ struct FieldAdministrationTests {
     let (halves, numbers) = (try Self.values(org, "Half__c"), try Self.values(org, "Load__c"))
     for (half, number) in zip(halves, numbers) {
       switch (half, number) {
-      case (.number(let half), .number(let number)): #expect(half == number / 2)
+      // Of a percentage, which is a share in formulas.
+      case (.number(let half), .number(let number)): #expect(half == number / 100 / 2)
       default: #expect(half == number)
       }
     }

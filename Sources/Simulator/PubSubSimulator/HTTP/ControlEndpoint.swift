@@ -10,6 +10,8 @@ internal import SimulatedOrg
 ///                                                replaces what was said of the field
 ///     POST /control/fields?change=add&field=Account.Score__c&type=number
 ///                                                what an admin does to a field, see FieldChange
+///     POST /control/fields?change=add_value&field=Account.SLA__c&value=Gold
+///                                                and to the values of a picklist
 ///     POST /control/tokens/revoke                all access tokens stop working
 ///     POST /control/faults                       body: a fault or an array of them, see ScriptedFault
 ///     DELETE /control/faults                     forgets those that wait
@@ -58,7 +60,9 @@ struct ControlEndpoint: Sendable {
       try await self.server.classify(entry)
       return .json("{}\n")
     case ("POST", "/control/fields"):
-      let words = ["change", "field", "type", "to"].compactMap { request.query[$0] }
+      let names = ["change", "field"].compactMap { request.query[$0] }
+      let rest = ["type", "value", "to"].compactMap { request.query[$0] }.joined(separator: "|")
+      let words = rest.isEmpty ? names : names + [rest]
       try await self.server.change(FieldChange(parsing: words.joined(separator: " ")))
       return .json("{}\n")
     case ("POST", "/control/tokens/revoke"):

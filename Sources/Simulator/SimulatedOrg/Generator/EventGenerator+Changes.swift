@@ -72,6 +72,7 @@ extension EventGenerator {
       }
       return self.pools[model].reference(&self.random)
     }
+    if case .choices(let list) = kind { return list.newVersion(&self.random) }
     let number = UInt32(truncatingIfNeeded: self.random.next()) & 0x3fff_ff00 | 0x100
     return kind?.isLongText ?? false ? number : number | UInt32(self.random.below(256))
   }

@@ -61,6 +61,21 @@ extension EventGenerator {
     self.pools[model].stamp(record, at: self.systemModstamp)
   }
 
+  /// Moves the stamps of the records that have a choice of an edited picklist.
+  mutating func stampRecords(of model: Int, slot: Int, withChoice value: String, at time: Int64) {
+    guard case .choices(let list) = self.plans[model].kinds[slot],
+      let number = list.number(of: value)
+    else { return }
+    for record in self.pools[model].live {
+      let version = self.pools[model][record, slot]
+      let hash = self.pools[model].records[record].hash
+      guard version != 0,
+        self.values.choices(list, record: hash, slot: slot, version: version).contains(number)
+      else { continue }
+      self.pools[model].stamp(record, at: time - time % 1000)
+    }
+  }
+
   private mutating func anyLiveRecord(_ model: Int) -> Int? {
     let live = self.pools[model].live
     return live.isEmpty ? nil : live[self.random.below(live.count)]

@@ -22,7 +22,9 @@ struct RecordReader {
       guard case .double(let value) = self.cell(table, record, source, into: &image) else {
         return .null
       }
-      return .double(value / 2 + Double(edition * Int(state.hash % 4)))
+      // Formulas have a percentage as a share.
+      let share = self.plan.kinds[source] == .percent ? value / 100 : value
+      return .double(share / 2 + Double(edition * Int(state.hash % 4)))
     case let kind:
       let version = table[record, slot]
       guard version != 0 else { return .null }

@@ -8,6 +8,8 @@ struct ValueSource: Sendable {
     /// The value does not depend on the record: merged changes give several records one value.
     static let shared: UInt32 = 1 << 31
     static let long: UInt32 = 1 << 30
+    /// The other bits are choices of an edited picklist, which is no long text.
+    static let chosen: UInt32 = 1 << 30
     static let editMask: UInt32 = 0xff
     /// The default of a checkbox, which is false in every record.
     static let unchecked: UInt32 = 2
@@ -50,6 +52,11 @@ struct ValueSource: Sendable {
         preconditionFailure("only numbers become texts")
       }
       return image.text((value.isFinite ? value : 0).description.utf8)
+    case .choices(let list):
+      let values = self.choices(list, record: record, slot: slot, version: version).map {
+        list.value($0)
+      }
+      return image.text(values.joined(separator: ";").utf8)
     case .integer:
       return .int(
         random.chance(self.mix.extremes)
@@ -72,6 +79,15 @@ struct ValueSource: Sendable {
       self.appendText(kind, &random, to: &image.arena)
       return .text(start: Int32(start), count: Int32(image.arena.count - start))
     }
+  }
+
+  /// The numbers of the choices that a record has in a picklist.
+  func choices(_ list: Picklist, record: UInt64, slot: Int, version: UInt32) -> [Int] {
+    guard version & Version.chosen == 0 else { return list.numbers(of: version) }
+    // As `appendText` chose before the picklist was edited.
+    var random = self.random(record, slot, version)
+    guard list.isMultiple else { return [random.below(self.picklist.count)] }
+    return (0...random.below(4)).map { _ in random.below(self.picklist.count) }
   }
 
   private func double(_ kind: ValueKind, _ random: inout RandomStream) -> Double {

@@ -132,6 +132,12 @@ package final class EventPublisher {
       self.generator.makeWildcard(model, at: time, into: &self.image), at: time)
   }
 
+  /// Moves the stamps of the records that have a choice of an edited picklist, without an event.
+  func stampRecords(of model: Int, slot: Int, withChoice value: String, at time: Int64) {
+    self.generator.stampRecords(of: model, slot: slot, withChoice: value, at: time)
+    if let store = self.store { self.showChanges(in: store, at: time) }
+  }
+
   private func place(_ event: EventGenerator.Event, at time: Int64) throws {
     let plain = self.plainTopics[event.model]
     if !plain.isEmpty {

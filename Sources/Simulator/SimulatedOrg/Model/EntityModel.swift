@@ -9,6 +9,8 @@ indirect enum ValueKind: Sendable, Equatable {
   case textOf(ValueKind)
   /// Half the value of another slot.
   case formula(slot: Int, edition: Int)
+  /// A picklist that an admin has edited.
+  case choices(Picklist)
   case text, picklist, multiPicklist, phone, email, url, entityID, encrypted, autoNumber
   /// IDs of records that exist, where their object is generated too.
   case accountID, contactID

@@ -1,7 +1,8 @@
 /// Changes of fields between the org's events.
 ///
-/// As Salesforce does it: no change moves `SystemModstamp`, and only conversions that lose data have an
-/// event, which names no record (ChangeEvents.md#gaps-overflows-and-wildcards).
+/// As Salesforce does it: no change moves `SystemModstamp`, apart from a picklist value's new name, and
+/// only conversions that lose data have an event, which names no record
+/// (ChangeEvents.md#gaps-overflows-and-wildcards).
 struct FieldAdministration {
   /// Deleted fields by `Object.Field`, with their places.
   private var deleted: [String: (field: Field, place: Int)] = [:]
@@ -53,6 +54,9 @@ struct FieldAdministration {
       store.replace(publisher.generator.readers[model], model: model, hidden: self.hidden)
       return
     }
+    if case .picklist = change.action, publisher.generator.team?.covers(model) == true {
+      throw Self.refusal("the picklists of a sales team stay as they are; use --data random")
+    }
     let (fields, fill) = try self.fields(change, of: publisher.generator.models[model])
     var names = EntityModel.NameChange()
     switch change.action {
@@ -70,6 +74,11 @@ struct FieldAdministration {
     }
     store.replace(publisher.generator.readers[model], model: model, hidden: self.hidden)
     if case .convert = change.action, fill != nil { try publisher.publishWildcard(model, at: time) }
+    if case .picklist(.rename(_, let value)) = change.action,
+      let slot = changed.slotOf[change.field]
+    {
+      publisher.stampRecords(of: model, slot: slot, withChoice: value, at: time)
+    }
   }
 
   /// A deleted field cannot be restored after another field got its name.
@@ -107,7 +116,7 @@ struct FieldAdministration {
       case (.number, .text), (.currency, .text), (.percent, .text):
         fields[place] = .scalar(change.field, .string, .textOf(kind), "Data:Text\(id)")
         return (fields, nil)
-      case (.text, .number), (.textOf, .number), (.picklist, .number):
+      case (.text, .number), (.textOf, .number), (.picklist, .number), (.choices, .number):
         fields[place] = .scalar(change.field, .double, .number, "Data:Double\(id)")
       case (.dateOnly, .dateTime):
         fields[place] = .scalar(change.field, .long, .dateTime, "Data:DateTime\(id)")
@@ -139,6 +148,13 @@ struct FieldAdministration {
         throw Self.refusal("\(name) was not deleted")
       }
       fields.insert(field, at: min(place, fields.count))
+      return (fields, nil)
+    case .picklist(let change):
+      guard let place, case .scalar(let type, let kind) = fields[place].shape,
+        var list = Picklist(kind)
+      else { throw Self.refusal("\(name) is not a picklist") }
+      try list.apply(change)
+      fields[place].shape = .scalar(type, .choices(list))
       return (fields, nil)
     case .hide, .show: preconditionFailure("these do not change the schema")
     }

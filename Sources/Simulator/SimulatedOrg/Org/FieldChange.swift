@@ -13,6 +13,8 @@ package struct FieldChange: Sendable, Equatable {
     case delete
     /// Brings a deleted field back with its values.
     case undelete
+    /// Edits the values of a picklist.
+    case picklist(Picklist.Change)
   }
 
   enum FieldType: Equatable {
@@ -40,10 +42,17 @@ package struct FieldChange: Sendable, Equatable {
   let text: String
 
   package init(parsing text: String) throws {
-    let words = text.split(separator: " ")
+    // Names of values may have spaces.
+    let words = text.split(separator: " ", maxSplits: 2)
+    let value = words.first.flatMap { action in
+      Picklist.Change(
+        action,
+        words.count == 3 ? words[2].split(separator: "|", omittingEmptySubsequences: false) : [])
+    }
     let type = words.count == 3 && words.first != "rename" ? FieldType(words[2]) : nil
     let action: Action? =
       switch (words.first, words.count, type) {
+      case _ where value != nil: value.map { .picklist($0) }
       case ("add", 3, let type?): .add(type)
       case ("convert", 3, let type?): .convert(to: type)
       case ("rename", 3, nil): .rename(to: String(words[2]))
@@ -60,7 +69,9 @@ package struct FieldChange: Sendable, Equatable {
         .configuration,
         "change=add|convert|rename|edit|hide|show|delete|undelete, field=Object.Field and, for add and "
           + "convert, type=text|number|checkbox|date|datetime|formula:NumberField, for rename, "
-          + "to=Name are needed")
+          + "to=Name are needed; or change=add_value|rename_value|relabel_value|activate_value|"
+          + "deactivate_value|move_value, field=Object.Field, value=Value and, to rename, relabel and "
+          + "move, to=Text|Place")
     }
     (self.action, self.text) = (action, text)
     (self.object, self.field) = (String(names[0]), String(names[1]))

@@ -47,6 +47,7 @@ package final class Org {
       clientSecret: configuration.clientSecret, lifetime: configuration.tokenLifetime)
     self.refreshTokens = RefreshTokenRegistry(
       token: configuration.refreshToken, isRotating: configuration.rotatesRefreshTokens)
+    if let path = configuration.clockPath { try self.clock.share(in: path) }
     self.fields = FieldAdministration(hidden: Set(configuration.hiddenFields))
     let topics = try Self.topics(named: configuration.topics, of: configuration.data)
     let start = epoch - configuration.span

@@ -15,6 +15,8 @@ package struct SimulatedOrgConfiguration: Sendable {
   /// Shares among random values and events.
   package var mix = GeneratorMix()
   package var truthPath: String?
+  /// A file that has the clock's distance from the machine's; see `SimulatorClock`.
+  package var clockPath: String?
   /// CA, server key and the epoch are kept here, so that they survive a restart.
   package var stateDirectory: String?
   package var clientID = "simulator-client"

@@ -38,7 +38,8 @@ extension OrgField {
       + ",\"inlineHelpText\":null,\"referenceTo\":["
       + (Self.references[self.name].map { "\"\($0)\"" } ?? "") + "],\"picklistValues\":["
       + self.choices.map {
-        "{\"active\":true,\"defaultValue\":false,\"label\":\"\($0)\",\"value\":\"\($0)\"}"
+        "{\"active\":\($0.isActive),\"defaultValue\":false,"
+          + "\"label\":\(Self.quoted($0.label)),\"value\":\(Self.quoted($0.value))}"
       }.joined(separator: ",") + "]}"
   }
 
@@ -52,13 +53,16 @@ extension OrgField {
   ]
 
   /// The values of a picklist. Records of random data may have others, as those of real orgs do.
-  private var choices: [String] {
-    switch (self.type, self.name) {
-    case (.picklist, "StageName"): DealStage.allCases.map(\.rawValue)
-    case (.picklist, _), (.multipicklist, _):
-      SampleText.picklist.map { String(decoding: $0, as: UTF8.self) }
-    default: []
-    }
+  private var choices: [Picklist.Choice] {
+    if let picklist = self.picklist { return picklist.ordered }
+    let values: [String] =
+      switch (self.type, self.name) {
+      case (.picklist, "StageName"): DealStage.allCases.map(\.rawValue)
+      case (.picklist, _), (.multipicklist, _):
+        SampleText.picklist.map { String(decoding: $0, as: UTF8.self) }
+      default: []
+      }
+    return values.map { Picklist.Choice($0) }
   }
 
   /// `Stage Name` of `StageName`, `Order Event` of `Order_Event__e`: what an admin may have written.

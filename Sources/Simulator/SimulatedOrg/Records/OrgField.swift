@@ -57,6 +57,8 @@ package struct OrgField: Sendable {
   /// The text of a formula.
   var formula: String?
   var treatsBlankAsZero = false
+  /// Of a picklist that an admin has edited.
+  var picklist: Picklist?
 
   var isCustom: Bool { self.name.hasSuffix("__c") || self.name.hasSuffix("__s") }
 }
@@ -187,9 +189,10 @@ extension OrgField {
     _ name: String, _ kind: ValueKind, _ slot: Int, compound: String? = nil
   ) -> OrgField {
     let isFormula = if case .formula = kind { true } else { false }
+    let picklist: Picklist? = if case .choices(let list) = kind { list } else { nil }
     return OrgField(
       name: name, type: kind.fieldType, source: .slot(slot), compound: compound,
-      isLong: kind.isLongText, isCalculated: isFormula)
+      isLong: kind.isLongText, isCalculated: isFormula, picklist: picklist)
   }
 }
 
@@ -202,6 +205,7 @@ extension ValueKind {
     case .longText, .richText, .street: .textarea
     case .picklist, .stateCode, .countryCode, .geocodeAccuracy, .salutation: .picklist
     case .multiPicklist: .multipicklist
+    case .choices(let list): list.isMultiple ? .multipicklist : .picklist
     case .phone: .phone
     case .email: .email
     case .url: .url
