@@ -86,6 +86,17 @@ package final class PostgresCluster: Sendable {
     return name
   }
 
+  /// Restores a dump of a database into a new one and returns the name of that.
+  package func copyDatabase(_ database: String) throws -> String {
+    let copy = try self.makeDatabase()
+    let directory = try TemporaryDirectory()
+    let dump = "\(directory.path)/dump"
+    try runProgram(
+      ["\(self.programs)/pg_dump", "-Fc", "-f", dump, self.url(database: database)])
+    try runProgram(["\(self.programs)/pg_restore", "-d", self.url(database: copy), dump])
+    return copy
+  }
+
   /// Runs a statement by `psql`.
   /// - Returns: rows in lines, columns divided by `|`, null as nothing, without the last line break.
   @discardableResult package func query(_ sql: String, database: String) throws -> String {

@@ -12,6 +12,12 @@ package struct TestDatabase {
     self.name = try self.cluster.makeDatabase()
   }
 
+  /// A database with a restored dump of another.
+  package init(restored other: TestDatabase) throws {
+    self.cluster = other.cluster
+    self.name = try other.cluster.copyDatabase(other.name)
+  }
+
   package var url: String { self.cluster.url(database: self.name) }
 
   package func connect(

@@ -7,6 +7,8 @@ struct ViewState {
   var columns: [ReportingViews.Column] = []
   /// See `fingerprint(_:)`.
   private var fingerprint = ""
+  /// See `place(_:)` and `shape(_:)`.
+  private var (place, shape) = ("", "")
   /// What `CREATE … WITH` needs to keep; empty without options.
   private(set) var options = ""
   /// The last entry of the journal about the view; nil without one.
@@ -23,11 +25,13 @@ struct ViewState {
     let found = try connection.query(
       """
       WITH v AS MATERIALIZED (SELECT c.oid, \(Self.fingerprint("r")) AS fingerprint, \
-      array_to_string(c.reloptions, ', ') AS options FROM pg_catalog.pg_class AS c \
+      array_to_string(c.reloptions, ', ') AS options, \(Self.shape("c.oid")) AS shape \
+      FROM pg_catalog.pg_class AS c \
       JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace \
       JOIN pg_catalog.pg_rewrite AS r ON r.ev_class = c.oid AND r.rulename = '_RETURN' \
       WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind = 'v') \
-      SELECT a.attname, a.atttypid, a.atttypmod, v.fingerprint, v.options, to_regclass($3) IS NOT NULL \
+      SELECT a.attname, a.atttypid, a.atttypmod, v.fingerprint, v.options, \
+      to_regclass($3) IS NOT NULL, \(Self.place("$3")), v.shape \
       FROM v JOIN pg_catalog.pg_attribute AS a ON a.attrelid = v.oid AND a.attnum > 0 \
       AND NOT a.attisdropped ORDER BY a.attnum
       """, [bookkeeping.schema, name, bookkeeping.qualified("_etl_journal")])
@@ -40,6 +44,7 @@ struct ViewState {
     }
     self.fingerprint = found[0, 3] ?? ""
     self.options = found[0, 4] ?? ""
+    (self.place, self.shape) = (found[0, 6] ?? "", found[0, 7] ?? "")
     guard found[0, 5] == "t" else { return }
     let noted = try connection.query(
       """
@@ -49,14 +54,28 @@ struct ViewState {
     if noted.rowCount > 0 { self.note = noted[0, 0] }
   }
 
-  /// The view was made by this query, and nobody has changed it since. Nil if unknown, as for a view
-  /// of an earlier version.
+  /// The words of the note: the digest of the query, and `fingerprint`, `place` and `shape` of the
+  /// view. Notes of earlier versions have the first two.
+  private var noted: [Substring] { self.note?.split(separator: " ") ?? [] }
+
+  /// The view was made by this query, and nobody has changed it since. Nil if unknown, or if it has
+  /// no note that would outlast a restore, as views of earlier versions.
   func isMade(by query: String) -> Bool? {
-    self.note.map { $0 == "\(Self.digest(query)) \(self.fingerprint)" }
+    let noted = self.noted
+    guard noted.count >= 2 else { return nil }
+    guard noted[0] == Self.digest(query), noted[1] == self.fingerprint else { return false }
+    return noted.count == 4 ? true : nil
   }
 
   /// The view is as this program made it last.
-  var isOwn: Bool { self.note?.hasSuffix(" \(self.fingerprint)") == true }
+  ///
+  /// In a restored or upgraded database every fingerprint is another one. Columns show there that the
+  /// view is the same.
+  var isOwn: Bool {
+    let noted = self.noted
+    guard noted.count >= 2, noted[1] != self.fingerprint else { return noted.count >= 2 }
+    return noted.count == 4 && noted[2] != self.place && noted[3] == self.shape
+  }
 
   /// SQL: a number that differs for every other definition, whatever the session's settings are, and
   /// if what the view reads was renamed since.
@@ -71,14 +90,31 @@ struct ViewState {
     """
   }
 
+  /// SQL: identifies the database as long as it is neither restored nor upgraded. Fingerprints contain
+  /// the numbers of objects and the server's own form of a query, and neither outlasts that.
+  private static func place(_ journal: String) -> String {
+    "concat_ws('.', to_regclass(\(journal))::oid, current_setting('server_version_num')::int / 10000)"
+  }
+
+  /// SQL: differs if a view has other columns.
+  private static func shape(_ view: String) -> String {
+    """
+    (SELECT md5(string_agg(concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod)), ',' \
+    ORDER BY a.attnum)) FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = \(view) AND a.attnum > 0)
+    """
+  }
+
   /// The statement that notes the query by which an existing view was made.
   static func note(_ name: String, _ query: String, in bookkeeping: Bookkeeping) -> String {
-    """
-    INSERT INTO \(bookkeeping.qualified("_etl_journal")) (table_name, action, detail) \
-    SELECT \(SQLIdentifier.literal(name)), '\(Self.action)', '\(Self.digest(query)) ' || \
-    \(Self.fingerprint("r")) FROM pg_catalog.pg_rewrite AS r WHERE r.rulename = '_RETURN' \
-    AND r.ev_class = \(SQLIdentifier.literal(bookkeeping.qualified(name)))::regclass
-    """
+    let journal = bookkeeping.qualified("_etl_journal")
+    return """
+      INSERT INTO \(journal) (table_name, action, detail) \
+      SELECT \(SQLIdentifier.literal(name)), '\(Self.action)', concat_ws(' ', \
+      '\(Self.digest(query))', \(Self.fingerprint("r")), \
+      \(Self.place(SQLIdentifier.literal(journal))), \(Self.shape("r.ev_class"))) \
+      FROM pg_catalog.pg_rewrite AS r WHERE r.rulename = '_RETURN' \
+      AND r.ev_class = \(SQLIdentifier.literal(bookkeeping.qualified(name)))::regclass
+      """
   }
 
   static func digest(_ query: String) -> Substring {
