@@ -49,15 +49,14 @@ struct ReadBatch {
   }
 
   /// The beginning of event IDs. Fields that change without events have another value at another
-  /// time, although the stamp stays.
+  /// time, although the stamp stays; and passes over other fields count from 1 again.
   private static func prefix(
     _ read: ObjectRead, number: Int, readAt: ContinuousClock.Instant
   ) -> String {
-    guard read.refresh != nil else {
-      return "\(read.isFilling ? "fields" : "snapshot"):\(number):"
-    }
+    guard read.refresh != nil || read.isFilling else { return "snapshot:\(number):" }
     let clock = read.client.clock
-    return "refresh:\(clock.wallTime - Int64((clock.now - readAt) / .milliseconds(1))):"
+    let kind = read.isFilling ? "fields" : "refresh"
+    return "\(kind):\(clock.wallTime - Int64((clock.now - readAt) / .milliseconds(1))):"
   }
 
   /// The memory of the batch.

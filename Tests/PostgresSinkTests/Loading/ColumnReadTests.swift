@@ -305,6 +305,82 @@ struct ColumnReadTests {
     try Self.checkRebuild(database, run, mode)
   }
 
+  @Test("Two columns that are filled one after the other both have their values in the history")
+  func filledTwice() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, .both).begin()
+    let (more, code) = (MetadataSlot.count + 4, Column("Code__c", 4, .string))
+    try Self.pass(Self.reads(["a": Self.whole("a")], SinkRun.layout()), to: run)
+    let note = Column("Note__c", 3, .string, salesforceType: "Data:Text")
+    let wider = SinkRun.layout(schemaID: "schema-2", [note])
+    let widest = SinkRun.layout(schemaID: "schema-3", [note, code])
+    // The record itself does not change, so its stamp stays. The reads of both passes have one event
+    // ID, as passes of earlier versions did.
+    for (layout, part, slot) in [(wider, "fields:1", Self.note), (widest, "fields:2", more)] {
+      try run.write(["of \(part)"], layout: layout)
+      try run.commit()
+      _ = try run.sink.noteAccess(
+        ["Note__c": .readable, "Code__c": .readable], of: "Opportunity")
+      let reads = Self.reads(["a": [slot: .text(part)]], layout, type: "SNAPSHOT_FIELDS")
+      try Self.pass(reads, part: part, to: run)
+    }
+    #expect(try Self.states(run) == [])
+    let filled = [["fields:1", "fields:2"]]
+    for source in ["opportunity", "opportunity_at(now())", "opportunity_versions"] {
+      let isNow = source.hasSuffix("versions") ? " AND _is_current" : ""
+      #expect(
+        try run.eye.rows(
+          "SELECT note__c, code__c FROM salesforce.\(source) WHERE id = 'a'\(isNow)") == filled,
+        "\(source)")
+    }
+    #expect(
+      try run.eye.rows(
+        """
+        SELECT note__c, code__c FROM salesforce.opportunity_history \
+        WHERE _record_id = 'a' AND _change_type = 'SNAPSHOT_FIELDS' ORDER BY _read_at
+        """) == [["fields:1", "-"], ["-", "fields:2"]])
+    try Self.checkRebuild(database, run, .both)
+  }
+
+  @Test("A field that was deleted while all records were read keeps its values in a rebuild")
+  func deletedMeanwhile() async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, .both).begin()
+    var values = Self.whole("a")
+    values[Self.note] = .text("note of a")
+    try Self.pass(Self.reads(["a": values], Self.wider), to: run)
+    let narrow = SinkRun.layout(schemaID: "schema-3")
+    try run.write(["b"], layout: narrow)
+    try run.commit()
+    #expect(try Self.states(run) == ["note__c gone since"])
+    // The record has changed, and the read has no such field.
+    try Self.pass(
+      Self.reads(["a": Self.whole("a2")], narrow, stamp: Self.stamp + 5000), number: 2, to: run)
+    #expect(try Self.notes(run)[0].hasPrefix("a|note of a|"))
+    // The field comes back with its values.
+    try run.write(["c"], layout: Self.wider)
+    try run.commit()
+    #expect(try Self.states(run) == ["note__c filling"])
+    _ = try run.sink.noteAccess(["Note__c": .readable], of: "Opportunity")
+    let reads = Self.reads(
+      ["a": [Self.note: .text("note of a")]], Self.wider, type: "SNAPSHOT_FIELDS",
+      stamp: Self.stamp + 5000)
+    try Self.pass(reads, part: "fields:1", to: run)
+    #expect(try Self.states(run) == [])
+    #expect(try Self.notes(run)[0].hasPrefix("a|note of a|"))
+    // The row did not change, but without the read a rebuild would not know the value.
+    #expect(
+      try run.eye.column(
+        """
+        SELECT note__c FROM salesforce.opportunity_history \
+        WHERE _record_id = 'a' AND _change_type = 'SNAPSHOT_FIELDS'
+        """) == ["note of a"])
+    try Self.checkRebuild(database, run, .both)
+    #expect(
+      try run.eye.column("SELECT note__c FROM salesforce.opportunity_at(now()) WHERE id = 'a'")
+        == ["note of a"])
+  }
+
   @Test("A pass over columns continues where a killed run left it")
   func resumed() async throws {
     let database = try await TestDatabase()

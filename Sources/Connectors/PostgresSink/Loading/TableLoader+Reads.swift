@@ -77,15 +77,16 @@ extension TableLoader {
   ) throws -> Int {
     guard let events = self.eventTable, !reads.isEmpty else { return 0 }
     let columns = Self.columns(of: reads, buffer)
-    var changed: Set<String> = []
+    var (changed, noted): (Set<String>, Set<String>) = ([], [])
     try self.fold(buffer, reads) { fold in
-      changed.formUnion(
-        try current.fill(
-          fold, buffer, columns: columns, events: events, visibilityWait: self.visibilityWait,
-          over: connection))
+      let filled = try current.fill(
+        fold, buffer, columns: columns, events: events, history: self.history?.definition,
+        visibilityWait: self.visibilityWait, over: connection)
+      changed.formUnion(filled.changed)
+      noted.formUnion(filled.unproved.union(filled.changed))
     }
     try self.history?.loadMissingReads(
-      buffer, rows: reads.filter { changed.contains(buffer.recordID($0)) }, over: connection)
+      buffer, rows: reads.filter { noted.contains(buffer.recordID($0)) }, over: connection)
     return changed.count
   }
 

@@ -36,14 +36,17 @@ extension CurrentTable {
   /// Sets the columns that were read in rows of existing records, except those that an event sets
   /// which the read may not contain. Everything else in the rows stays.
   ///
-  /// - Parameter events: a table of events, in the columns of a history.
-  /// - Returns: IDs of the changed rows.
+  /// - Parameters:
+  ///   - events: a table of events, in the columns of a history.
+  ///   - history: nil without one.
+  /// - Returns: IDs of the changed rows, and of those in `unproved(_:by:over:)`.
   func fill(
     _ fold: RecordFold, _ buffer: RowBuffer, columns: [Int], events: TableDefinition,
-    visibilityWait: Int64, over connection: PostgresConnection
-  ) throws -> Set<String> {
-    guard !fold.deltas.isEmpty, !columns.isEmpty else { return [] }
+    history: TableDefinition?, visibilityWait: Int64, over connection: PostgresConnection
+  ) throws -> (changed: Set<String>, unproved: Set<String>) {
+    guard !fold.deltas.isEmpty, !columns.isEmpty else { return ([], []) }
     try self.copyDeltas(of: fold, buffer, over: connection)
+    let unproved = try history.map { try self.unproved(columns, by: $0, over: connection) } ?? []
     func isLater(_ column: Int) -> String {
       "\(SQLIdentifier.literal(self.definition.dataColumns[column].name)) = ANY (l.names)"
     }
@@ -69,6 +72,30 @@ extension CurrentTable {
       IS NOT TRUE AND d._read_at - h._loaded_at < interval '\(visibilityWait) ms') AS l \
       WHERE t.id = d.id AND t._deleted_at IS NULL AND NOT l.is_image \
       AND (\(self.differs(columns, unless: isLater))) RETURNING t.id
+      """)
+    return (Set((0..<result.rowCount).compactMap { result[$0, 0] }), unproved)
+  }
+
+  /// IDs of records whose rows have the values that were read, although a full image in the history
+  /// has none, and nothing after it has them: the field was deleted then, and its column kept what it
+  /// had.
+  private func unproved(
+    _ columns: [Int], by history: TableDefinition, over connection: PostgresConnection
+  ) throws -> Set<String> {
+    let isUnproved = columns.map { column in
+      let name = self.definition.dataColumns[column].quotedName
+      return "\(DeltaTable.holds(column)) AND d.\(name) IS NOT NULL "
+        + "AND d.\(name) IS NOT DISTINCT FROM t.\(name) AND EXISTS (SELECT "
+        + "FROM \(history.qualifiedName) AS h WHERE h._record_id = d.id AND h.\(name) IS NULL "
+        + "AND (h._change_type = 'SNAPSHOT' AND h._changed_fields IS NULL "
+        + "OR h._change_type = 'UNDELETE') AND NOT EXISTS (SELECT "
+        + "FROM \(history.qualifiedName) AS p WHERE p._record_id = d.id "
+        + "AND p._loaded_at > h._loaded_at AND p.\(name) IS NOT DISTINCT FROM d.\(name)))"
+    }
+    let result = try connection.query(
+      """
+      SELECT t.id FROM \(self.definition.qualifiedName) AS t JOIN \(DeltaTable.name) AS d ON d.id = t.id \
+      WHERE t._deleted_at IS NULL AND (\(isUnproved.joined(separator: " OR ")))
       """)
     return Set((0..<result.rowCount).compactMap { result[$0, 0] })
   }
