@@ -6,8 +6,9 @@
 A simulator whose objects have records from before, a PostgreSQL server, and a pipeline with a snapshot. Between
 its runs fields are added (texts, numbers, dates, checkboxes that are false in every record, formulas), converted
 (a number to a text keeps the data, other conversions lose it), renamed, hidden from the run-as user and shown, deleted
-and restored; fields swap their names, and new fields get the names of deleted ones. A few records change, too, so that
-events bring the new schemas. No such action moves a SystemModstamp.
+and restored; fields swap their names, and new fields get the names of deleted ones. Values of picklists are added,
+renamed, relabelled, moved, deactivated and activated. A few records change, too, so that events bring the new schemas.
+Of all these actions only a picklist value's new name moves a SystemModstamp.
 
 After each few actions (--every), and runs until nothing is filling or stale, every value of every field that the
 org has is compared with the table:
@@ -15,12 +16,13 @@ org has is compared with the table:
 - A renamed field has one column, under its new name.
 - No NULL where the org has a value, and no other value, unless `_columns` says of the column that it is not
   complete. Rows that are marked (`_stale`, `_partial`) are counted, and compared at the end.
+- `_picklist` has the values, labels and order of every picklist that can be seen, and of no other field.
 - `verify --full` never says "equal" while a value differs of a column that `_columns` calls complete or filling.
 
 What no run can notice is repaired as the pages say. Events lack the values of fields that are hidden when they are
-made; if a field is hidden and shown again between two runs, `verify --full --repair` has to find what changed. An
-event with a date and time whose field has become a date again is a dead letter: it is dropped, and the record is
-repaired.
+made; if a field is hidden and shown again between two runs, `verify --full --repair` has to find what changed. So it
+has to when a picklist value got another name, which records then have without an event. An event with a date and time
+whose field has become a date again is a dead letter: it is dropped, and the record is repaired.
 
 At the end all fields are shown again. Then nothing may be excused or marked, no value may differ, and
 `verify --full` has to say "equal".
@@ -36,9 +38,11 @@ import random
 import shutil
 import subprocess
 import sys
+import urllib.parse
 
 import compare_state
 import harness
+import picklists
 import postgres
 import snapshot_proof
 
@@ -51,15 +55,19 @@ FIELDS = {
         "text": ["SLA_Serial_Number__c", "Internal_Code__c", "GUID__c"],
         "date": ["SLA_Expiration_Date__c"],
         "datetime": ["Last_Audit__c"],
-        "other": ["Support_Email__c", "Portal__c", "Is_Partner__c", "Active__c", "SLA__c", "Regions__c"],
+        "picklist": ["SLA__c", "Regions__c"],
+        "other": ["Support_Email__c", "Portal__c", "Is_Partner__c", "Active__c"],
     },
     "Station__c": {
         "number": ["Cost__c", "Reading__c", "Load__c"],
         "text": ["Serial__c"],
         "date": ["Installed_On__c"],
         "datetime": ["Last_Reading__c"],
-        "other": ["Status__c", "Tags__c", "Active__c", "Portal__c", "Hotline__c"],
+        "picklist": ["Status__c", "Tags__c"],
+        "other": ["Active__c", "Portal__c", "Hotline__c"],
     },
+    "Contact": {"picklist": ["Level__c", "Languages__c"]},
+    "Opportunity": {"picklist": ["DeliveryInstallationStatus__c", "MainCompetitors__c"]},
 }
 # What a field of a type can become.
 CONVERSIONS = {"number": "text", "text": "number", "date": "datetime", "datetime": "date"}
@@ -70,7 +78,10 @@ FORMS = {"text": "string", "number": "double", "checkbox": "boolean", "date": "l
 CHECKBOXES = {"Is_Partner__c", "Active__c"}
 # Kinds of actions and how often they are chosen.
 WEIGHTS = {
-    "add": 5, "convert": 4, "rename": 4, "swap": 2, "reuse": 3, "hide": 3, "show": 3, "delete": 3, "undelete": 2}
+    "add": 5, "convert": 4, "rename": 4, "swap": 2, "reuse": 3, "hide": 3, "show": 3, "delete": 3, "undelete": 2,
+    "edit_picklist": 6}
+# The names of what an action has after its field.
+WORDS = {"rename": ["to"], **{kind: ["value", "to"] for kind in picklists.EDITS}}
 # Runs after which everything has been filled and repaired.
 RUNS = 8
 VISIBILITY_WAIT = 0.2
@@ -103,20 +114,11 @@ class Admin:
     def __init__(self, simulator, chance):
         self.simulator, self.chance = simulator, chance
         # By (object, field).
-        self.types = {
-            (entity, name): kind
-            for entity, kinds in FIELDS.items()
-            for kind, names in kinds.items()
-            for name in names
-        }
-        self.forms = {
-            field: FORMS.get(kind, "boolean" if field[1] in CHECKBOXES else "string")
-            for field, kind in self.types.items()
-        }
+        self.types, self.forms, self.edits = {}, {}, {}
         # By name, also of fields that had it before.
         self.former_forms = collections.defaultdict(set)
-        for field, form in self.forms.items():
-            self.former_forms[field].add(form)
+        for entity in TOPICS:
+            self.adopt(entity)
         # Names that fields had before they were renamed.
         self.left = set()
         # Names of deleted fields that other fields have had since. Columns may keep them.
@@ -125,11 +127,24 @@ class Admin:
         # Since the last comparison: dates and times that became dates, fields that were hidden, and those of
         # them that were shown again.
         self.became_dates, self.were_hidden, self.reappeared = set(), set(), set()
+        # Picklists with a renamed value, since then too.
+        self.revalued = set()
         # Fields that were hidden at some time, without a run that saw it.
         self.missed = set()
         # Fields that a formula uses are neither deleted nor converted.
         self.used = collections.defaultdict(set)
         self.added = 0
+
+    def adopt(self, entity):
+        """Begins to change the fields of an object."""
+        values = picklists.described(self.simulator.environment, entity)
+        for kind, names in FIELDS.get(entity, {}).items():
+            for name in names:
+                field, form = (entity, name), FORMS.get(kind, "boolean" if name in CHECKBOXES else "string")
+                self.types[field], self.forms[field] = kind, form
+                self.former_forms[field].add(form)
+                if kind == "picklist":
+                    self.edits[field] = picklists.Edits(values[name])
 
     def act(self):
         """Does one action; returns what it was."""
@@ -139,11 +154,20 @@ class Admin:
             if found:
                 actions = found if isinstance(found, list) else [found]
                 for action in actions:
-                    key = "to" if action[0] == "rename" else "type"
-                    request = "fields?change=%s&field=%s.%s" % action[:3]
-                    self.simulator.post(request + ("&%s=%s" % (key, action[3]) if len(action) > 3 else ""))
+                    words = dict(zip(WORDS.get(action[0], ["type"]), action[3:]))
+                    self.simulator.post("fields?" + urllib.parse.urlencode(
+                        {"change": action[0], "field": "%s.%s" % action[1:3], **words}, quote_via=urllib.parse.quote))
                 return ", ".join(
                     " ".join((action[0], "%s.%s" % action[1:3]) + action[3:]) for action in actions)
+
+    def edit_picklist(self):
+        field = self.choose(field for field in self.alive() if self.types[field] == "picklist")
+        edit = field and self.edits[field].choose(self.chance)
+        if not edit:
+            return None
+        if edit[0] == "rename_value":
+            self.revalued.add(field)
+        return (edit[0], *field, *edit[1:])
 
     def choose(self, fields):
         fields = sorted(fields)
@@ -220,10 +244,10 @@ class Admin:
 
     def move(self, field, other):
         """A field has another name."""
-        for known in (self.types, self.forms, self.used):
+        for known in (self.types, self.forms, self.used, self.edits):
             if field in known:
                 known[other] = known.pop(field)
-        for known in (self.hidden, self.were_hidden, self.reappeared, self.missed):
+        for known in (self.hidden, self.were_hidden, self.reappeared, self.missed, self.revalued):
             if field in known:
                 known.remove(field)
                 known.add(other)
@@ -237,9 +261,9 @@ class Admin:
         """A deleted field that cannot come back, because another one has its name."""
         self.deleted.remove(field)
         self.kept.add(field)
-        for known in (self.types, self.forms, self.used):
+        for known in (self.types, self.forms, self.used, self.edits):
             known.pop(field, None)
-        for known in (self.were_hidden, self.reappeared, self.missed):
+        for known in (self.were_hidden, self.reappeared, self.missed, self.revalued):
             known.discard(field)
 
     def convert(self):
@@ -288,7 +312,7 @@ class Admin:
     def forget(self):
         """After a comparison."""
         self.missed |= self.reappeared
-        self.became_dates, self.were_hidden, self.reappeared = set(), set(), set()
+        self.became_dates, self.were_hidden, self.reappeared, self.revalued = set(), set(), set(), set()
 
 
 class Proof(harness.Exporter):
@@ -336,8 +360,8 @@ class Proof(harness.Exporter):
                 self.change_records()
             self.settle(admin)
             self.compare(admin, actions, is_last=False)
-            if admin.reappeared:
-                # No run saw these fields hidden.
+            if admin.reappeared or admin.revalued:
+                # No run saw these fields hidden, or their values renamed.
                 self.repair(admin)
                 admin.forget()
                 self.compare(admin, actions + ["verify --repair"], is_last=False)
@@ -432,6 +456,10 @@ class Proof(harness.Exporter):
             "verify says equal, but %s" % text for text in comparison.unpromised if report["equal"]]
         if is_last and not report["equal"]:
             problems.append("verify says not equal: %s" % json.dumps(report)[:2000])
+        unseen = admin.hidden | admin.deleted
+        edits = {field: known for field, known in admin.edits.items() if field not in unseen}
+        self.counts["picklists"] += len(edits)
+        problems += picklists.differences(self.query, SCHEMA, edits, unseen)
         for entity, name in sorted(admin.left - admin.kept - set(admin.types)):
             if (entity.lower(), name.lower()) in self.states():
                 problems.append("%s: the column of the renamed field %s is still there" % (entity, name))
@@ -477,8 +505,9 @@ class Comparison(compare_state.Comparison):
         self.gone = {(entity, name.lower()) for entity, name in admin.deleted}
         self.reappeared = {(entity, name.lower()) for entity, name in admin.reappeared}
         self.missed = self.reappeared | {(entity, name.lower()) for entity, name in admin.missed}
-        # Differences that `verify` has to find: of columns that are said to be filling, and of fields that were
-        # hidden while no run saw it.
+        self.revalued = {(entity, name.lower()) for entity, name in admin.revalued}
+        # Differences that `verify` has to find: of columns that are said to be filling, of fields that were hidden
+        # while no run saw it, and of picklists with renamed values.
         self.unpromised = []
 
     def differ(self, entity, record, column, expected, found):
@@ -487,7 +516,7 @@ class Comparison(compare_state.Comparison):
         if state == "without events" and (entity, column) in self.missed:
             # Only `snapshot` brings such a formula up to date.
             self.counts["formulas"] += 1
-        elif state in COMPARED and (entity, column) in self.reappeared:
+        elif state in COMPARED and (entity, column) in self.reappeared | self.revalued:
             self.unpromised.append(text)
             self.counts["unnoticed"] += 1
         elif state in PROMISED:

@@ -1,6 +1,6 @@
 // Preloaded into the exporter or a database server: its wall clock is off by the seconds in
-// SHIFTED_CLOCK_SECONDS, or by those in the first eight bytes of the file SHIFTED_CLOCK_FILE, which may
-// change. Clocks that measure time passing are left alone.
+// SHIFTED_CLOCK_SECONDS, or by the milliseconds in the first eight bytes of the file SHIFTED_CLOCK_FILE, which
+// may change. Clocks that measure time passing are left alone.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -12,21 +12,22 @@
 #include <unistd.h>
 
 static const volatile long *shared(void) {
-  static const volatile long *seconds;
+  static const volatile long *milliseconds;
   const char *path = getenv("SHIFTED_CLOCK_FILE");
-  if (seconds || !path) return seconds;
+  if (milliseconds || !path) return milliseconds;
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return NULL;
   void *memory = mmap(NULL, sizeof(long), PROT_READ, MAP_SHARED, file, 0);
   close(file);
-  return memory == MAP_FAILED ? NULL : (seconds = memory);
+  return memory == MAP_FAILED ? NULL : (milliseconds = memory);
 }
 
+// In milliseconds.
 static long offset(void) {
-  const volatile long *seconds = shared();
-  if (seconds) return *seconds;
+  const volatile long *milliseconds = shared();
+  if (milliseconds) return *milliseconds;
   const char *text = getenv("SHIFTED_CLOCK_SECONDS");
-  return text ? atol(text) : 0;
+  return text ? atol(text) * 1000 : 0;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
@@ -34,7 +35,16 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
   if (!real) real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
   int result = real(clock, now);
   if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) {
-    now->tv_sec += offset();
+    long milliseconds = offset();
+    now->tv_sec += milliseconds / 1000;
+    now->tv_nsec += milliseconds % 1000 * 1000000;
+    if (now->tv_nsec >= 1000000000) {
+      now->tv_sec += 1;
+      now->tv_nsec -= 1000000000;
+    } else if (now->tv_nsec < 0) {
+      now->tv_sec -= 1;
+      now->tv_nsec += 1000000000;
+    }
   }
   return result;
 }
