@@ -117,6 +117,8 @@ let package = Package(
     // Files that survive a crash: the system calls behind them, and their errors.
     target("DurableFiles", in: .base, ["CSystem"]),
     target("Avro", in: .base, ["Bytes", "JSON", "Cryptography"]),
+    // Files of columns, as analytical databases read them.
+    target("Parquet", in: .base, ["CZstd", "Bytes"]),
     // MARK: Network: bytes over the network.
     target("TLSStream", in: .network, ["COpenSSL", "CSystem", "EventLoop"]),
     target("HTTPClient", in: .network, ["CCurl", "Bytes", "Clocks", "EventLoop", "TLSStream"]),
@@ -268,6 +270,7 @@ let package = Package(
     tests(
       "SalesforceREST", ["OrgTestSupport", "JSON", "HTTPClient", "PubSubSimulator", "SimulatedOrg"]),
     tests("Avro", ["Bytes", "JSON", "Cryptography"], support: []),
+    tests("Parquet", ["Bytes"]),
     tests("SchemaStore", ["EventLoop", "DurableFiles", "Avro"]),
     tests(
       "SalesforcePubSub",
