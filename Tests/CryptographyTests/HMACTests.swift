@@ -28,5 +28,6 @@ struct HMACTests {
       message.withUnsafeBufferPointer { mac.authenticate($0, into: &code) }
       #expect(HashValue(bytes: code).hex == hex)
     }
+    #expect(HMACSHA256.code(of: message, key: key).hex == hex)
   }
 }

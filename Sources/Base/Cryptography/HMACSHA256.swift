@@ -44,6 +44,20 @@ package final class HMACSHA256 {
   }
 }
 
+extension HMACSHA256 {
+  /// The code of one message.
+  package static func code(of message: [UInt8], key: [UInt8]) -> HashValue {
+    let mac = HMACSHA256(key: key)
+    return HashValue(
+      bytes: [UInt8](unsafeUninitializedCapacity: Self.byteCount) { bytes, count in
+        // The closure is called with room for as many bytes as it was asked for.
+        guard let output = bytes.baseAddress else { return }
+        message.withUnsafeBufferPointer { mac.authenticate($0, into: output) }
+        count = Self.byteCount
+      })
+  }
+}
+
 extension HMACSHA256: CustomStringConvertible, CustomReflectable {
   package var description: String { "HMAC-SHA-256 (key redacted)" }
   package var customMirror: Mirror { Mirror(self, children: []) }
