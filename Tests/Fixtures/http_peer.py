@@ -17,7 +17,8 @@ GET  /drip/<count>    a body of that many bytes, in chunks of one byte, 50 a sec
 POST /keep            status 204; the request is kept
 GET  /kept            the requests that were kept, as JSON
 POST <any of these>   what GET answers
-ANY  other            method, headers and body of the request as JSON
+PUT  /hang            no answer at all, and the body is not read
+ANY  other            method, headers and body of the request as JSON; HEAD without a body
 """
 
 import gzip
@@ -93,6 +94,14 @@ class Handler(peer.Handler):
         self.echo()
 
     do_DELETE = do_PATCH
+
+    def do_PUT(self):
+        if self.path == "/hang":
+            threading.Event().wait()
+        self.echo()
+
+    def do_HEAD(self):
+        self.head(200, [("Content-Length", "12345"), ("X-Method", self.command)])
 
     def chunks(self):
         self.head(200, [("Transfer-Encoding", "chunked")])

@@ -32,6 +32,15 @@ static inline CURLcode ccurl_set_write(
   return curl_easy_setopt(handle, option, function);
 }
 
+static inline CURLcode ccurl_set_read(
+    CURL *handle, size_t (*function)(char *, size_t, size_t, void *)) {
+  return curl_easy_setopt(handle, CURLOPT_READFUNCTION, function);
+}
+
+static inline CURLcode ccurl_set_seek(CURL *handle, int (*function)(void *, curl_off_t, int)) {
+  return curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, function);
+}
+
 static inline CURLcode ccurl_set_progress(
     CURL *handle,
     int (*function)(void *, curl_off_t, curl_off_t, curl_off_t, curl_off_t)) {
@@ -59,4 +68,5 @@ static inline CURLcode ccurl_set_http_only(CURL *handle) {
 static const long ccurl_global_all = CURL_GLOBAL_ALL;
 static const long ccurl_auth_basic = (long)CURLAUTH_BASIC;
 static const long ccurl_tls_1_2 = CURL_SSLVERSION_TLSv1_2;
+static const size_t ccurl_read_abort = CURL_READFUNC_ABORT;
 static const size_t ccurl_error_size = CURL_ERROR_SIZE;

@@ -16,7 +16,11 @@ extension CurlTransfer {
     }
     try self.check(ccurl_set_string(handle, CURLOPT_USERAGENT, self.configuration.userAgent))
     // Not with others: Bulk API 2.0 compresses results for exactly this value.
-    try self.check(ccurl_set_string(handle, CURLOPT_ACCEPT_ENCODING, "gzip"))
+    if self.request.allowsCompression {
+      try self.check(ccurl_set_string(handle, CURLOPT_ACCEPT_ENCODING, "gzip"))
+    }
+    // A path that was signed must arrive as it is.
+    try self.check(ccurl_set_long(handle, CURLOPT_PATH_AS_IS, 1))
     try self.check(ccurl_set_long(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1))
     try self.setProxy(handle)
     if let certificate = self.configuration.certificate {
@@ -35,7 +39,14 @@ extension CurlTransfer {
 
   private func setMethod(_ handle: UnsafeMutableRawPointer) throws(HTTPError) {
     let method = self.request.method
-    if method == .post || method == .patch {
+    if let source = self.source {
+      try self.check(ccurl_set_long(handle, CURLOPT_UPLOAD, 1))
+      try self.check(
+        ccurl_set_offset(handle, CURLOPT_INFILESIZE_LARGE, curl_off_t(source.byteCount)))
+      return
+    }
+    if method == .head { try self.check(ccurl_set_long(handle, CURLOPT_NOBODY, 1)) }
+    if [.put, .post, .patch].contains(method) {
       try self.check(ccurl_set_long(handle, CURLOPT_POST, 1))
       try self.check(
         ccurl_set_offset(
@@ -49,7 +60,7 @@ extension CurlTransfer {
       }
       try self.check(result)
     }
-    if method == .patch || method == .delete {
+    if [.put, .patch, .delete].contains(method) {
       try self.check(ccurl_set_string(handle, CURLOPT_CUSTOMREQUEST, method.rawValue))
     }
   }
@@ -74,8 +85,11 @@ extension CurlTransfer {
 
   /// - Returns: a list to be freed by the caller.
   func makeHeaderList() throws(HTTPError) -> UnsafeMutablePointer<curl_slist>? {
-    // By default curl asks before it sends a larger body (Expect: 100-continue); servers answer slowly to that.
-    var list = curl_slist_append(nil, "Expect:")
+    var list: UnsafeMutablePointer<curl_slist>?
+    // By default curl asks before it sends a larger body (Expect: 100-continue); servers answer slowly
+    // to that. It pays for a body from a source: a server that refuses it might close the connection
+    // while it is sent, and the reason would be lost.
+    if self.source == nil { list = curl_slist_append(list, "Expect:") }
     for (name, value) in self.request.headers {
       let line = "\(name): \(value)"
       guard !line.utf8.contains(where: { $0 == 0 || $0 == 10 || $0 == 13 }), !name.isEmpty else {

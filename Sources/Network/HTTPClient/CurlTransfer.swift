@@ -26,6 +26,8 @@ final class CurlTransfer: @unchecked Sendable {
   let trust: CertificatePaths
   let timeLimit: TimeLimit
   private let receiver: any ResponseReceiver
+  /// The body, unless it is in `request.body`.
+  let source: (any HTTPBodySource)?
 
   private var handle: UnsafeMutableRawPointer?  // CURL *, while `perform` runs
   private var headers: [(name: String, value: String)] = []
@@ -33,6 +35,8 @@ final class CurlTransfer: @unchecked Sendable {
   /// Status of the final response; nil until its headers have come.
   private var status: Int?
   private var bodyByteCount = 0
+  /// Bytes of `source` that curl has taken.
+  private var sentByteCount = 0
   private var stall: StallDetector?
   /// Why a callback has ended the transfer.
   private var failure: (any Error)?
@@ -52,6 +56,7 @@ final class CurlTransfer: @unchecked Sendable {
     self.trust = trust
     self.timeLimit = timeLimit
     self.receiver = receiver
+    self.source = request.method == .put ? request.source : nil
   }
 
   /// Ends the transfer at curl's next progress call, at most a second away. Any thread.
@@ -147,6 +152,22 @@ final class CurlTransfer: @unchecked Sendable {
       let bytes = UnsafeRawBufferPointer(start: data, count: size * count)
       return transfer.take(header: bytes) ? bytes.count : 0
     }
+    if self.source != nil {
+      ccurl_set_pointer(handle, CURLOPT_READDATA, me)
+      ccurl_set_read(handle) { data, size, count, me in
+        guard let data, let me else { return ccurl_read_abort }
+        let transfer = Unmanaged<CurlTransfer>.fromOpaque(me).takeUnretainedValue()
+        return transfer.give(UnsafeMutableRawBufferPointer(start: data, count: size * count))
+      }
+      // Curl goes back when it has to send the body again.
+      ccurl_set_pointer(handle, CURLOPT_SEEKDATA, me)
+      ccurl_set_seek(handle) { me, offset, origin in
+        guard let me, origin == SEEK_SET else { return CURL_SEEKFUNC_FAIL }
+        let transfer = Unmanaged<CurlTransfer>.fromOpaque(me).takeUnretainedValue()
+        transfer.sentByteCount = Int(offset)
+        return CURL_SEEKFUNC_OK
+      }
+    }
     ccurl_set_progress(handle) { me, _, downloaded, _, uploaded in
       guard let me else { return 0 }
       let transfer = Unmanaged<CurlTransfer>.fromOpaque(me).takeUnretainedValue()
@@ -161,11 +182,30 @@ final class CurlTransfer: @unchecked Sendable {
     if self.stall?.isStalled(byteCount: received, at: SuspendingClock.now) == true {
       self.failure = HTTPError(
         .timeout,
-        "\(self.request): the server sent less than \(self.configuration.minBytesPerSecond) bytes per "
-          + "second for \(self.configuration.stallTimeout)")
+        "\(self.request): \(self.source == nil ? "the server sent" : "the server took and sent") less "
+          + "than \(self.configuration.minBytesPerSecond) bytes per second for "
+          + "\(self.configuration.stallTimeout)")
       return false
     }
     return true
+  }
+
+  /// Fills the buffer with the next bytes of the body.
+  ///
+  /// - Returns: how many, 0 at the end.
+  private func give(_ bytes: UnsafeMutableRawBufferPointer) -> Int {
+    guard let source = self.source else { return ccurl_read_abort }
+    let left = source.byteCount - self.sentByteCount
+    guard left > 0 else { return 0 }
+    do {
+      let count = try source.read(
+        into: UnsafeMutableRawBufferPointer(rebasing: bytes.prefix(left)), at: self.sentByteCount)
+      self.sentByteCount += count
+      return count
+    } catch {
+      self.failure = error
+      return ccurl_read_abort
+    }
   }
 
   private func take(body bytes: UnsafeRawBufferPointer) -> Bool {

@@ -14,10 +14,10 @@ package final class HTTPClient: Sendable {
     package var certificate: Certificate?
     package var proxy = Proxy.environment
     package var connectTimeout: Duration
-    /// For the whole request of `send`.
+    /// For the whole request of `send`, unless its body comes from a source.
     package var timeout: Duration
-    /// For `stream`: how long the server may send less than `minBytesPerSecond`. Time in which the
-    /// caller does not take what was received does not count.
+    /// For `stream`, and for bodies from a source: how long fewer than `minBytesPerSecond` may be
+    /// transferred. Time in which the caller does not take what was received does not count.
     package var stallTimeout: Duration
     /// What a server sends at least that has not stalled. No line is so slow.
     package var minBytesPerSecond = 1000
@@ -94,11 +94,19 @@ package final class HTTPClient: Sendable {
 
   /// Sends the request and returns the answer, whatever its status.
   ///
-  /// Throws `HTTPError`, or `CancellationError` when the task is cancelled (within a second).
-  package func send(_ request: HTTPRequest) async throws -> HTTPResponse {
-    let collector = ResponseCollector(request, maxBodyBytes: self.configuration.maxBodyBytes)
-    let transfer = try self.transfer(
-      request, .total(self.configuration.timeout), receiver: collector)
+  /// Throws `HTTPError`, or `CancellationError` when the task is cancelled (within a second), or what
+  /// the source of the body throws.
+  ///
+  /// - Parameter maxBodyBytes: nil for that of the configuration.
+  package func send(
+    _ request: HTTPRequest, maxBodyBytes: Int? = nil
+  ) async throws -> HTTPResponse {
+    let collector = ResponseCollector(
+      request, maxBodyBytes: maxBodyBytes ?? self.configuration.maxBodyBytes)
+    let timeLimit: CurlTransfer.TimeLimit =
+      request.source == nil
+      ? .total(self.configuration.timeout) : .stall(self.configuration.stallTimeout)
+    let transfer = try self.transfer(request, timeLimit, receiver: collector)
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         do {

@@ -2,11 +2,13 @@ internal import Bytes
 
 /// A request to one URL.
 ///
-/// `https` only, or `http` to a loopback address. Prints without headers, query and body, which
-/// hold secrets.
+/// `https`, or `http` to a loopback address, unless `allowsPlaintext` says otherwise. Prints without
+/// headers, query and body, which hold secrets.
 package struct HTTPRequest: Sendable {
   package enum Method: String, Sendable {
     case get = "GET"
+    case head = "HEAD"
+    case put = "PUT"
     case post = "POST"
     case patch = "PATCH"
     case delete = "DELETE"
@@ -15,8 +17,15 @@ package struct HTTPRequest: Sendable {
   package var method: Method
   package var url: String
   package var headers: [(name: String, value: String)]
-  /// Sent with `POST` and `PATCH` only.
+  /// Sent with `PUT`, `POST` and `PATCH` only.
   package var body: [UInt8]
+  /// Sent with `PUT` instead of `body`.
+  package var source: (any HTTPBodySource)?
+  /// Whether plain `http` may go to another machine.
+  package var allowsPlaintext = false
+  /// Whether the server may compress the body of its response. Without it, the body is received as
+  /// it is stored.
+  package var allowsCompression = true
 
   package init(
     _ method: Method, _ url: String, headers: [(name: String, value: String)] = [],

@@ -25,7 +25,7 @@ struct HTTPURL {
     switch scheme {
     case "https": self.isSecure = true
     case "http":
-      guard Self.isLoopback(host) else {
+      guard request.allowsPlaintext || Self.isLoopback(host) else {
         throw HTTPError(
           .invalidRequest,
           "\(request): plain http is allowed only for loopback addresses; use https")

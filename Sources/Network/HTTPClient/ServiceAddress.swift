@@ -21,7 +21,8 @@ package struct ServiceAddress: Sendable, Equatable {
   /// - Parameters:
   ///   - text: `https://host[:port][/]`; `http` for loopback hosts only, because tokens and
   ///     secrets would travel in plain text.
-  package init(parsing text: String) throws(ParseError) {
+  ///   - allowsPlaintext: whether `http` may go to another machine.
+  package init(parsing text: String, allowsPlaintext: Bool = false) throws(ParseError) {
     let rest: Substring
     if text.hasPrefix("https://") {
       self.isSecure = true
@@ -71,7 +72,7 @@ package struct ServiceAddress: Sendable, Equatable {
     } else {
       self.port = self.isSecure ? 443 : 80
     }
-    if !self.isSecure, !self.isLoopback {
+    if !self.isSecure, !self.isLoopback, !allowsPlaintext {
       throw ParseError(
         description:
           "http:// is accepted only for loopback addresses, because secrets would be sent "

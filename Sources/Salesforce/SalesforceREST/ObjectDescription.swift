@@ -1,3 +1,4 @@
+internal import HTTPClient
 package import JSON
 
 /// The description of an object (RESTAndBulk.md#describe).

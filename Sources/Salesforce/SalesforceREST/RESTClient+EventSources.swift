@@ -1,3 +1,4 @@
+internal import HTTPClient
 internal import JSON
 
 /// An object, change event or platform event, as the list of the org names it.

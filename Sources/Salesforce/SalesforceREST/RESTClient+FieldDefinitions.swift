@@ -1,3 +1,4 @@
+internal import HTTPClient
 internal import JSON
 
 /// A field's data classification, from FieldDefinition in the Tooling API.

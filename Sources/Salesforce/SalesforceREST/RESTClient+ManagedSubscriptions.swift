@@ -1,3 +1,4 @@
+internal import HTTPClient
 internal import JSON
 
 /// A record `ManagedEventSubscription`, from the Tooling API (TheService.md#managed-subscriptions).

@@ -31,15 +31,3 @@ extension RESTError {
     return (code, text.map { $0.shown(upTo: 300) })
   }
 }
-
-extension String {
-  /// The displayable part of a server's text: printable characters on one line.
-  func shown(upTo count: Int) -> String {
-    String(
-      self.prefix(count).map { $0.isNewline || $0 == "\t" ? " " : $0 }.filter {
-        $0.unicodeScalars.allSatisfy {
-          $0.properties.generalCategory != .control && $0.properties.generalCategory != .format
-        }
-      })
-  }
-}
