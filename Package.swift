@@ -125,6 +125,10 @@ let package = Package(
     target(
       "HTTP2Transport", in: .network,
       ["CNGHTTP2", "CZlib", "Bytes", "Clocks", "EventLoop", "TLSStream", grpcCore]),
+    // Objects in S3-compatible storage.
+    target(
+      "ObjectStore", in: .network,
+      ["Bytes", "Clocks", "JSON", "Cryptography", "DurableFiles", "HTTPClient"]),
     // Connections to PostgreSQL, by libpq.
     target("PostgresClient", in: .network, ["CPQ", "Clocks", "Cryptography"]),
     // MARK: Salesforce: the service, its login, its records, its schemas, and one client made of them.
@@ -259,6 +263,9 @@ let package = Package(
     tests("EventLoop", support: []),
     tests("TLSStream", ["EventLoop"]),
     tests("HTTPClient"),
+    tests(
+      "ObjectStore",
+      ["Bytes", "Clocks", "JSON", "Cryptography", "DurableFiles", "EventLoop", "HTTPClient"]),
     tests("HTTP2Transport", ["CSystem", "EventLoop", "TLSStream", grpcCore]),
     tests("PostgresClient"),
     tests("DurableFiles"),

@@ -1,7 +1,7 @@
 package import Clocks
 internal import EventLoop
 
-/// HTTPS requests: logins and REST.
+/// HTTPS requests: logins, REST and object stores.
 ///
 /// Each request has a thread and a curl handle of its own, so any number may run at once and none
 /// holds a thread of Swift's pool. Redirects are not followed (a 3xx is an answer), so a secret
