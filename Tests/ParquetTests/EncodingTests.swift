@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  /// The bytes of the example in Encodings.md, "Run Length Encoding / Bit-Packing Hybrid".
+  /// The bytes of the example in parquet-format, "Run Length Encoding / Bit-Packing Hybrid".
   @Test("Packed values have the first in the lowest bits") func packed() {
     var encoder = HybridEncoder(bitWidth: 3)
     for value in 0..<8 { encoder.append(UInt32(value)) }

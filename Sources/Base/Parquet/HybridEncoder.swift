@@ -1,6 +1,6 @@
 internal import Bytes
 
-/// Writes levels and indices: runs of one value, and groups of eight packed values (Encodings.md,
+/// Writes levels and indices: runs of one value, and groups of eight packed values (parquet-format,
 /// "Run Length Encoding / Bit-Packing Hybrid").
 struct HybridEncoder: ~Copyable {
   private(set) var output = ByteBuffer(capacity: 32)

@@ -9,7 +9,7 @@ package struct ParquetColumn: Hashable, Sendable {
   }
 }
 
-/// What the values of a column are, and how they are stored (LogicalTypes.md of parquet-format).
+/// What the values of a column are, and how they are stored (parquet-format, logical types).
 package enum ParquetType: Hashable, Sendable {
   package enum Unit: Int, Hashable, Sendable, CaseIterable {
     // The numbers are those of the union `TimeUnit`.

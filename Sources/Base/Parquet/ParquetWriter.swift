@@ -1,6 +1,6 @@
 internal import Bytes
 
-/// Writes a file of rows, one after the other (README.md of parquet-format).
+/// Writes a file of rows, one after the other (parquet-format).
 ///
 /// A row group is written when it is complete; the memory is that of its pages, compressed, at most
 /// 64 MiB in all. What depends on the columns alone is done once; a row costs what its values cost.
