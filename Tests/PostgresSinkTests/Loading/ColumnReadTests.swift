@@ -555,4 +555,26 @@ struct ColumnReadTests {
       try next.eye.column("SELECT id FROM salesforce.opportunity WHERE NOT _partial ORDER BY id")
         == ["a", "newer"])
   }
+
+  @Test("A creation of an earlier schema keeps what was read soon after it", arguments: Self.modes)
+  func earlierCreation(mode: PostgresSinkConfiguration.Mode) async throws {
+    let database = try await TestDatabase()
+    let run = try Self.run(database, mode).begin()
+    var values = Self.whole("a")
+    values[Self.note] = .text("read")
+    try Self.write(Self.reads(["a": values], Self.wider), to: run)
+    try run.commit()
+    let batch = RecordBatch(layout: SinkRun.layout())
+    batch.epoch = 1
+    batch.addChange(
+      "CREATE", "a", ordinal: run.ordinal, commitTimestamp: Self.stamp + 1000, Self.whole("a"))
+    run.advance()
+    try run.sink.take(batch)
+    try run.commit()
+    let note = "SELECT note__c FROM salesforce.opportunity"
+    #expect(try run.eye.column("\(note) WHERE id = 'a'") == ["read"])
+    try Self.checkRebuild(database, run, mode)
+    guard mode == .both else { return }
+    #expect(try run.eye.column("\(note)_at(now(), 'a')") == ["read"])
+  }
 }

@@ -22,6 +22,20 @@ import Testing
     #expect(ReadMerge.firstApplied(read, [Self.event(nil, arrived: 99_000)] + events) == 0)
   }
 
+  @Test("Every read contains the creation of its record, whatever the clocks say")
+  func containsCreation() {
+    let read = ReadMerge.Read(stamp: 20_000, readAt: 22_000)
+    for commit: Int64? in [nil, 20_000, 24_000] {
+      var creation = Self.event(commit, arrived: 21_000)
+      creation.isCreation = true
+      #expect(
+        ReadMerge.firstApplied(read, [creation, Self.event(25_000, arrived: 26_000)]) == 1)
+      var progress = ReadProgress(after: read)
+      let taken = [creation, Self.event(25_000, arrived: 26_000)].map { progress.takes($0) }
+      #expect(taken == [false, true])
+    }
+  }
+
   @Test("A read settles gaps older than its stamp less the tolerance, and others after the wait")
   func settles() {
     let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)

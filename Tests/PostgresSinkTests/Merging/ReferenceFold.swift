@@ -68,7 +68,8 @@ struct ReferenceFold {
         events.map {
           ReadMerge.Event(
             commit: $0.event.time * 1000, arrivedAt: $0.arrivedAt * 1000,
-            isGap: ![.create, .update, .delete, .undelete].contains($0.event.change))
+            isGap: ![.create, .update, .delete, .undelete].contains($0.event.change),
+            isCreation: $0.event.change == .create)
         }, visibilityWait: visibilityWait * 1000)
     }
     self.rows[id] = nil

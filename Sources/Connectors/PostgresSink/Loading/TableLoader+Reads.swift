@@ -8,7 +8,11 @@ extension TableLoader {
       return false
     }
     return rows.contains { row in
-      row.commitTimestamp.map { $0 < newestStamp - ReadMerge.clockTolerance } ?? false
+      // A read that contains a creation is hardly older.
+      guard row.change != .create else {
+        return row.commitTimestamp.map { $0 <= newestStamp + ReadMerge.clockTolerance } ?? true
+      }
+      return row.commitTimestamp.map { $0 < newestStamp - ReadMerge.clockTolerance } ?? false
     }
   }
 

@@ -213,7 +213,8 @@ package struct CurrentTable {
     let isSkipped = rows.map { index in
       let id = recordID(index)
       let event = ReadMerge.Event(
-        commit: buffer.rows[index].commitTimestamp, arrivedAt: 0, isGap: false)
+        commit: buffer.rows[index].commitTimestamp, arrivedAt: 0, isGap: false,
+        isCreation: buffer.rows[index].change == .create)
       guard progress[id]?.takes(event) == false else { return false }
       met.insert(id)
       return true

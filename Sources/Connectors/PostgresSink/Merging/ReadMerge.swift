@@ -46,11 +46,15 @@ package struct ReadMerge {
     /// The event reports a change without its values: a gap event, a refused event, an unknown
     /// change type, or the end of a missing range.
     package var isGap: Bool
+    /// The event creates the record, so every read of the record contains it. Its schema may lack
+    /// fields that the read has.
+    package var isCreation: Bool
 
-    package init(commit: Int64?, arrivedAt: Int64, isGap: Bool) {
+    package init(commit: Int64?, arrivedAt: Int64, isGap: Bool, isCreation: Bool = false) {
       self.commit = commit
       self.arrivedAt = arrivedAt
       self.isGap = isGap
+      self.isCreation = isCreation
     }
   }
 
@@ -61,6 +65,7 @@ package struct ReadMerge {
 
   /// Whether the read certainly contains the event, and all events before it.
   package static func contains(_ read: Read, _ event: Event) -> Bool {
+    if event.isCreation { return true }
     guard let commit = event.commit else { return false }
     return commit < read.stamp - Self.clockTolerance
   }
