@@ -216,7 +216,7 @@ class Proof(harness.Exporter):
 
     def check_mistake(self):
         self.configure("24h", ["Opportunity.Haalf__c"])
-        said = self.call("run", codes=(78,)).stderr
+        said = self.call("run").stderr
         if "/source/refresh/fields: Opportunity.Haalf__c cannot be refreshed" not in said:
             self.fail("an unknown field is not named:", said)
         said = self.call("check", "--connect", codes=(78,)).stderr

@@ -275,11 +275,32 @@ class Proof(harness.Exporter):
         self.counts["verified"] = table["records"]["compared"]
 
     def check_mistake(self):
-        self.configure("24h", ["Opportunity.Haalf__c"])
-        for command in (["run"], ["check", "--connect"]):
-            said = self.call(*command, codes=(78,)).stderr
-            if "/source/refresh/fields: Opportunity.Haalf__c cannot be refreshed" not in said:
-                self.fail(command, "does not name an unknown field:", said)
+        """A misspelt name and a field that is hidden stop neither the other fields nor the events."""
+        hidden = "Opportunity.Deal_Size__c"
+        before = self.values(FULL + ".opportunity", ["Deal_Size__c"])
+        self.simulator.post("fields?change=hide&field=" + hidden)
+        self.simulator.publish(20, TOPICS[0])
+        self.configure("24h", ["Opportunity.Haalf__c", hidden, "Opportunity.Is_Open__c"])
+        wanted = "/source/refresh/fields: Opportunity.Deal_Size__c, Opportunity.Haalf__c cannot be refreshed"
+        count = "SELECT count(*) FROM %s.opportunity_history WHERE _change_type NOT LIKE 'SNAPSHOT%%'" % FULL
+        [[events]] = self.query(count)
+        [[moment]] = self.query("SELECT now()")
+        said = self.call("run").stderr
+        if said.count(wanted) != 1:
+            self.fail("a run does not warn once of unknown fields:", said)
+        if self.query(count) == [[events]]:
+            self.fail("a run with an unknown field has exported nothing")
+        if not self.query("SELECT 1 WHERE '%s' > '%s'" % (self.column("Is_Open__c")[1], moment)):
+            self.fail("the other field was not refreshed:", self.column("Is_Open__c"))
+        self.run()
+        if self.column("Deal_Size__c")[0] != "hidden":
+            self.fail("a listed field that is hidden is", self.column("Deal_Size__c"))
+        after = self.values(FULL + ".opportunity", ["Deal_Size__c"])
+        if any(after.get(record) != value for record, value in before.items()):
+            self.fail("a listed field that is hidden has lost its values")
+        said = self.call("check", "--connect", codes=(78,)).stderr
+        if wanted not in said:
+            self.fail("check does not name unknown fields:", said)
 
     def prove(self, rounds, kills):
         self.run()

@@ -1,5 +1,6 @@
 import Pipeline
 import PostgresSink
+import RESTSource
 import Testing
 
 @testable import PubSubETL
@@ -29,6 +30,30 @@ import Testing
         Refresh(fields: ["Days__c"], every: .seconds(7200))
       ])
     #expect(listed.source.refreshKeys != blind.source.refreshKeys)
+  }
+
+  @Test("A run reads the other fields if one is missing, and check fails")
+  func missing() throws {
+    let configuration = try SamplePipeline().load(
+      Self.text,
+      sets: [#"source.refresh={"fields": ["Opportunity.Days__c", "Opportunity.No__c"]}"#])
+    let (entity, topic, refresh) = try #require(configuration.source.refreshes.first)
+    let days = Column(
+      name: "Days__c", path: ["Days__c"], content: .slot(MetadataSlot.count, .double))
+    let layout = RecordLayout(
+      topic: topic, schemaID: "s", entity: entity, family: .changeEvent,
+      slotCount: MetadataSlot.count + 1, fieldOrder: [MetadataSlot.count], columns: [days])
+    let wanted = WantedRefresh(
+      entity: entity, topic: topic, refresh: refresh, stores: ["postgres"], sinks: ["postgres"])
+    let read = wanted.reads(layout, RunStages(configuration, org: ""))
+    // The same part as before, so the passes continue when the field is back.
+    #expect(read.refresh?.fields == ["Days__c", "No__c"] && read.initial == ["postgres"])
+    let fault = try #require(refresh.fault(layout))
+    #expect(fault.contains("/source/refresh/fields: Opportunity.No__c cannot be refreshed"))
+    #expect(!fault.contains("Days__c"))
+    let failure = #expect(throws: RunFailure.self) { try refresh.line(layout, BlindFields()) }
+    #expect(failure?.reason == .refresh && failure?.exitCode == .configuration)
+    #expect(Refresh(fields: ["Days__c"], every: .seconds(60)).fault(layout) == nil)
   }
 
   @Test("Without it nothing is refreshed")

@@ -237,7 +237,7 @@ enum EndReason: String, CaseIterable, Sendable {
         + "exported one"
     case .output: "standard output or a file of the command could not be written"
     case .quota: "an allowance of the org is used up"
-    case .refresh: "a field of `source.refresh` is not in the events of its object"
+    case .refresh: "`check --connect`: a field of `source.refresh` cannot be read"
     case .refused:
       "the org or the service refused the request: a permission is missing, or the topic, "
         + "object or event is not valid"

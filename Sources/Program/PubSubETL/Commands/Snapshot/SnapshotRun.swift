@@ -85,8 +85,14 @@ struct SnapshotRun {
         object.reads($0, condition: purpose.condition, of: source)
       } ?? []
     }
-    let refreshed = try refreshes.compactMap { refresh in
-      try layouts[refresh.entity].map { try refresh.reads($0, session.stages) }
+    let refreshed = refreshes.compactMap { wanted in
+      layouts[wanted.entity].map { layout in
+        // An admin may hide or delete a field at any time, and the other data must still arrive.
+        if let fault = wanted.refresh.fault(layout) {
+          logger.warning("\(fault); the run continues without it")
+        }
+        return wanted.reads(layout, session.stages)
+      }
     }
     let objects = streamed + polled.objects + refreshed
     guard !objects.isEmpty else { return nil }

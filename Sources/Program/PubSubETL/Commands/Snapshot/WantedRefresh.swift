@@ -11,9 +11,8 @@ struct WantedRefresh {
   /// Names of the sinks that belong to the stores.
   let sinks: Set<String>
 
-  /// The read of the fields.
-  func reads(_ layout: RecordLayout, _ stages: RunStages) throws -> ReadObject {
-    try self.refresh.check(layout)
+  /// The read of the fields that there are.
+  func reads(_ layout: RecordLayout, _ stages: RunStages) -> ReadObject {
     var object = ReadObject(
       entity: self.entity, topic: self.topic, layout: layout, initial: self.stores)
     var refresh = self.refresh
@@ -26,15 +25,15 @@ struct WantedRefresh {
 }
 
 extension Refresh {
+  /// The reason why listed fields cannot be read; nil if all can.
+  ///
   /// - Parameter layout: with the fields that only reads bring.
-  /// - Throws: `RunFailure` for a field that cannot be read.
-  func check(_ layout: RecordLayout) throws {
-    guard let field = self.unknown(to: layout).first else { return }
-    throw RunFailure(
-      .refresh,
-      "/source/refresh/fields: \(layout.entity).\(field) cannot be refreshed, because the run-as "
-        + "user finds no such field with a single value; check its name, and the user's permission "
-        + "to read it")
+  func fault(_ layout: RecordLayout) -> String? {
+    let fields = self.unknown(to: layout).map { "\(layout.entity).\($0)" }
+    guard !fields.isEmpty else { return nil }
+    return "/source/refresh/fields: \(BlindFields.list(fields)) cannot be refreshed, because the "
+      + "run-as user finds no such field with a single value; check its name, and the user's "
+      + "permission to read it"
   }
 
   /// A line for `check`.
@@ -42,7 +41,7 @@ extension Refresh {
   /// - Parameter layout: with the fields that only reads bring.
   /// - Throws: `RunFailure` for a field that cannot be read.
   func line(_ layout: RecordLayout, _ blind: BlindFields) throws -> String {
-    try self.check(layout)
+    if let fault = self.fault(layout) { throw RunFailure(.refresh, fault) }
     let own = Set(layout.columns.map(\.name))
     let fields = self.fields.map { $0.sorted() } ?? blind.calculated.filter(own.contains)
     let readable = fields.filter { !blind.hidden.contains($0) && !blind.unreadable.contains($0) }
