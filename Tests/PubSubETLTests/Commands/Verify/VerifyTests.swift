@@ -112,7 +112,8 @@ import Testing
       $0.columns = ["Name", "Days__c", "Rating"]
     }
     let line = #""refresh": {"fields":["Account.Days__c"],"every":"1d"}"#
-    #expect(report.text.contains("runs read them once a day: \(line)\n"), "\(report.text)")
+    #expect(report.text.contains("nothing keeps Account.Days__c current; "), "\(report.text)")
+    #expect(report.text.contains("runs read such fields once a day: \(line)\n"), "\(report.text)")
     report.refresh = RefreshConfiguration()
     #expect(report.json["proposed_refresh"] == .some(nil) && !report.text.contains("refresh"))
     report.refresh?.fields = .listed(["Account": ["Rating"]])
@@ -120,6 +121,22 @@ import Testing
       report.proposedRefresh?["fields"]?.array?.compactMap(\.string) == [
         "Account.Days__c", "Account.Rating",
       ])
+    #expect(report.text.contains("nothing keeps Account.Days__c current; "), "\(report.text)")
+  }
+
+  @Test("Fields that a refresh covers are not proposed, also if they differ since then")
+  func covered() {
+    var report = Self.report(.full) {
+      $0.blind.calculated = ["Days__c"]
+      $0.columns = ["Days__c", "Rating"]
+      $0.findings.fields = [CopyFindings.Field(field: "Days__c", count: 1, records: ["g"])]
+    }
+    report.refresh = RefreshConfiguration(fields: .blind, every: .seconds(12 * 3600))
+    #expect(report.unrefreshed.isEmpty && !report.text.contains("to refresh"))
+    report.refresh?.fields = .listed(["Account": ["Days__c"]])
+    #expect(report.unrefreshed.isEmpty && !report.text.contains("to refresh"))
+    report.refresh?.fields = .listed(["Account": ["Rating"]])
+    #expect(report.text.contains("runs read such fields every 12h: "), "\(report.text)")
   }
 
   @Test("Parts that could not be compared are not reported as equal", arguments: [0, 1])

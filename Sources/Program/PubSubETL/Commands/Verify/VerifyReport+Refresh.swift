@@ -3,20 +3,32 @@ import Pipeline
 import RESTSource
 
 extension VerifyReport {
-  /// A value of `source.refresh` for fields that no event keeps current: formulas and roll-ups of the
-  /// copies, and fields that differ although their records are there. Nil if the pipeline refreshes
-  /// all of them.
-  var proposedRefresh: JSONValue? {
+  /// Fields that neither events nor the pipeline's refreshes keep current, sorted: formulas and
+  /// roll-ups of the copies, and fields that differ although their records are there.
+  var unrefreshed: [String] {
     var missing: Set<String> = []
     for entry in self.entries {
-      let known = self.refresh?.refresh(of: entry.entity)
-      var fields = Set(entry.findings.fields.map(\.field))
-      if known?.fields != nil || known == nil { fields.formUnion(entry.blind.calculated) }
-      fields.formIntersection(entry.columns)
-      for field in fields.subtracting(known?.fields ?? []) {
+      let calculated = Set(entry.blind.calculated)
+      let covered = self.refresh?.refresh(of: entry.entity).map { $0.fields ?? calculated } ?? []
+      let fields = calculated.union(entry.findings.fields.map(\.field))
+      for field in fields.intersection(entry.columns).subtracting(covered) {
         missing.insert("\(entry.entity).\(field)")
       }
     }
+    return missing.sorted()
+  }
+
+  /// Says how often the proposed line reads the fields.
+  var refreshInterval: String {
+    let every = (self.refresh ?? RefreshConfiguration()).every
+    return every == .seconds(24 * 3600)
+      ? "once a day" : "every \(JSONReader.text(duration: every))"
+  }
+
+  /// A value of `source.refresh` for these fields and those that the pipeline refreshes already. Nil
+  /// if it refreshes all of them.
+  var proposedRefresh: JSONValue? {
+    var missing = Set(self.unrefreshed)
     guard !missing.isEmpty else { return nil }
     switch self.refresh?.fields {
     case .listed(let fields):

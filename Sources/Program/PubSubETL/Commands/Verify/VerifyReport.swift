@@ -87,8 +87,8 @@ extension VerifyReport {
       lines.append(
         (
           "to refresh",
-          "nothing keeps these fields current; with this line in 'source', runs read them once a day: "
-            + "\"refresh\": \(proposal.text())"
+          "nothing keeps \(BlindFields.list(self.unrefreshed)) current; with this line in 'source', "
+            + "runs read such fields \(self.refreshInterval): \"refresh\": \(proposal.text())"
         ))
     }
     lines.append(("compared", self.compared))
