@@ -153,6 +153,60 @@ import Testing
     #expect(try JSONValue(parsing: Array(view.utf8)) == rows[0])
   }
 
+  @Test(
+    "A refresh gives records values, but makes none exist and brings none back",
+    arguments: [true, false])
+  func refreshes(isWhole: Bool) throws {
+    let stream = RandomStream(seed: 1)
+    func line(_ id: Int, _ type: String, second: Int, _ value: String?) -> String {
+      let isRefresh = type == "SNAPSHOT_REFRESH"
+      let members = [
+        JSONMember("_topic", .string(RandomStream.topic)), JSONMember("_kind", "snapshot"),
+        JSONMember("_change_type", .string(type)),
+        JSONMember("_record_id", .string("a0R0000000000\(id)AAA")),
+        JSONMember("_system_modstamp", .string("2026-02-17T04:03:\(second).000Z")),
+        JSONMember("_read_at", .string("2026-02-17T05:00:\(second).000Z")),
+        JSONMember("_changed_fields", isRefresh && !isWhole ? ["A"] : nil),
+        JSONMember("A", value.map { .string($0) } ?? nil),
+      ].filter { $0.value != nil }
+      return JSONValue(.object(members)).text(.compact)
+    }
+    let passes = [
+      [11, 12, 13].map { line($0, "SNAPSHOT", second: 10, "read") },
+      [line(12, "SNAPSHOT_DELETE", second: 20, nil), line(13, "SNAPSHOT_DELETE", second: 20, nil)],
+      // The last one was never in the copy.
+      [11, 12, 13, 14].map { line($0, "SNAPSHOT_REFRESH", second: 30, "refreshed") },
+      [line(13, "SNAPSHOT", second: 40, "back")],
+    ]
+    var manifest = ""
+    for (index, lines) in passes.enumerated() {
+      manifest += try stream.writeFile(
+        of: lines, to: self.directory.path, first: (1, 0),
+        pass: .init(number: index + 1, request: 1))
+    }
+    try manifest.write(
+      toFile: "\(self.directory.path)/_manifest.ndjson", atomically: false, encoding: .utf8)
+    let catalog = ColumnCatalog(directory: self.directory.path, pipeline: RandomStream.pipeline)
+    for isOfReads in [false, true] {
+      try catalog.add(Self.layout, isOfReads: isOfReads, entityDirectory: RandomStream.entity)
+    }
+    let rows = try self.folded()
+    #expect(
+      rows == [
+        ["a0R000000000011AAA", false, false, "refreshed", nil, nil],
+        ["a0R000000000013AAA", false, false, "back", nil, nil],
+      ])
+    let view = try PythonScript.run(
+      "fold_files.py", [self.directory.path, RandomStream.entity] + RandomStream.columns)
+    #expect(
+      try view.split(separator: "\n").map { try JSONValue(parsing: Array($0.utf8)) } == rows)
+    let changes = try ViewFiles.query(
+      DuckDBViews.changesName(of: RandomStream.entity), of: self.directory.path)
+    let id = try #require(changes.names.firstIndex(of: "id"))
+    // A refresh without a list of fields names none that it found changed.
+    #expect(changes.rows.map { $0[id] } == (isWhole ? [] : ["a0R000000000011AAA"]))
+  }
+
   @Test("A line that this program cannot have written is refused by file and line")
   func hostileLine() throws {
     var stream = RandomStream(seed: 3)

@@ -167,12 +167,18 @@ struct RandomStream {
     let isWhole = Int.random(in: 0..<3, using: &self.random) > 0
     let columns = isWhole ? Self.columns : self.pick([["A"], ["B", "C"], ["A", "C"], []])
     self.clock += 1
-    let type = self.pick(["SNAPSHOT", "SNAPSHOT", "SNAPSHOT_REFRESH"])
+    let type = self.pick(
+      ["SNAPSHOT", "SNAPSHOT", "SNAPSHOT_DELETE", "SNAPSHOT_REFRESH", "SNAPSHOT_REFRESH"])
+    // A refresh reads records that no other line has.
+    let isOutside = type == "SNAPSHOT_REFRESH" && Int.random(in: 0..<4, using: &self.random) == 0
+    let id = isOutside ? "a0R00000000000009AAA" : self.record()
     var members = [
       JSONMember("_topic", .string(Self.topic)), JSONMember("_kind", "snapshot"),
-      JSONMember("_change_type", .string(type)), JSONMember("_record_id", .string(self.record())),
+      JSONMember("_change_type", .string(type)), JSONMember("_record_id", .string(id)),
     ]
-    if !isWhole {
+    // What has left the copy has no values.
+    let isMark = type == "SNAPSHOT_DELETE"
+    if !isWhole, !isMark {
       members.append(
         JSONMember("_changed_fields", .array(columns.map { JSONValue(.string($0)) })))
     }
@@ -181,7 +187,7 @@ struct RandomStream {
       JSONMember("_read_at", .string(UTCTime.timestamp(milliseconds: self.clock + 60_000))),
       JSONMember("_epoch", .integer(self.epoch)),
     ]
-    for column in columns {
+    for column in columns where !isMark {
       members.append(JSONMember(column, self.pick([nil, self.value(), self.value()])))
     }
     return JSONValue(.object(members)).text(.compact)

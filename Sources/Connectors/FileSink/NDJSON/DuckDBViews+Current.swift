@@ -48,8 +48,8 @@ extension DuckDBViews {
       ),
       lines AS (
         SELECT *, _change_type IN ('CREATE', 'UNDELETE')
-          OR _kind = 'snapshot' AND _changed_fields IS NULL AS _whole,
-          -- A read of some fields says nothing else about the record.
+          OR _change_type = 'SNAPSHOT' AND _changed_fields IS NULL AS _whole,
+          -- It has values of a record, and says nothing else: not even that the record is in the copy.
           (_change_type = 'SNAPSHOT_REFRESH') IS TRUE AS _refresh
         FROM stream WHERE _kind IN ('change', 'gap', 'snapshot')
           AND (_pipeline, _topic) = (SELECT min((_pipeline, _topic)) FROM stream)
@@ -91,21 +91,22 @@ extension DuckDBViews {
       )
       SELECT *\(Self.fullName(of: columns)) FROM (
       SELECT _record_id, max(_commit_timestamp) AS _changed_at,
-        max(_read_at) FILTER (_whole OR NOT _refresh) AS _read_at,
+        max(_read_at) FILTER (NOT _refresh) AS _read_at,
         max(_place) FILTER (_whole) IS NULL AS _partial,
         coalesce(max(_place) FILTER (_kind = 'gap')
           > max(_place) FILTER (_whole OR _kind = 'snapshot' AND NOT _refresh),
           bool_or(_kind = 'gap')) AS _stale,
         arg_max_null(COLUMNS('^[^_]'), CASE
-          WHEN _whole THEN _place
+          WHEN _whole OR _refresh AND _changed_fields IS NULL
+            OR _change_type = 'SNAPSHOT_DELETE' AND COLUMNS('^[^_]') IS NOT NULL THEN _place
           WHEN _kind = 'gap' OR list_contains(_diff_fields, alias(COLUMNS('^[^_]'))) THEN NULL
           WHEN list_contains(_changed_fields || coalesce(_nulled_fields, []),
             alias(COLUMNS('^[^_]'))) THEN _place END)
       FROM (SELECT * EXCLUDE (commit_date) FROM lines) JOIN places USING (_line)
       GROUP BY _record_id
       HAVING arg_max(_change_type, _place)
-        FILTER (_whole OR _change_type NOT IN ('UPDATE', 'GAP_UPDATE', 'SNAPSHOT_REFRESH'))
-        IN ('DELETE', 'GAP_DELETE', 'SNAPSHOT_DELETE') IS NOT TRUE);
+        FILTER (_change_type NOT IN ('UPDATE', 'GAP_UPDATE', 'SNAPSHOT_REFRESH'))
+        IN ('DELETE', 'GAP_DELETE', 'SNAPSHOT_DELETE') IS NOT TRUE AND bool_or(NOT _refresh));
 
       """
   }

@@ -4,7 +4,8 @@ extension DuckDBViews {
   static let refreshedFields = """
     refreshes AS (
         SELECT DISTINCT _record_id AS id, unnest(_changed_fields) AS field FROM lines
-        WHERE _change_type = 'SNAPSHOT_REFRESH'
+        WHERE _change_type = 'SNAPSHOT_REFRESH' AND _record_id IN (SELECT _record_id FROM lines
+          WHERE _kind IN ('change', 'gap', 'snapshot') AND _change_type <> 'SNAPSHOT_REFRESH')
       ),
       refreshed AS (
         SELECT id, field, value, time, type, true AS is_known, lag(value) OVER steps AS old,
@@ -20,12 +21,15 @@ extension DuckDBViews {
           LEFT JOIN texts AS t ON t.line = l._line AND t.field = f.field
           WHERE CASE WHEN l._change_type = 'UPDATE' THEN list_contains(
               coalesce(l._changed_fields, []) || coalesce(l._nulled_fields, []), f.field)
-            WHEN l._kind = 'snapshot' THEN l._change_type <> 'SNAPSHOT_DELETE'
-              AND (l._changed_fields IS NULL OR list_contains(l._changed_fields, f.field))
+            WHEN l._kind = 'snapshot'
+              THEN l._changed_fields IS NULL OR list_contains(l._changed_fields, f.field)
             ELSE l._change_type IN ('CREATE', 'UNDELETE') END
         )
         WINDOW steps AS (PARTITION BY id, field ORDER BY place, time, line)
         QUALIFY type = 'SNAPSHOT_REFRESH' AND value IS DISTINCT FROM old
+          -- A record that has left the copy is refreshed all the same.
+          AND last_value(if(type IN ('UPDATE', 'SNAPSHOT_REFRESH'), NULL, type) IGNORE NULLS)
+            OVER steps IS DISTINCT FROM 'SNAPSHOT_DELETE'
       )
     """
 }

@@ -145,7 +145,7 @@ struct FileCopy {
     var isChanging = false
     var bytes: [UInt8] = []
     func end() throws {
-      guard !id.isEmpty else { return }
+      guard !id.isEmpty, stream.isKnown else { return }
       if !isChanging { stream.beginChanges() }
       stream.finish(into: &bytes)
       try writer.append(key: id, value: bytes)

@@ -80,8 +80,14 @@ struct RecordLine {
     bytes.removeAll(keepingCapacity: true)
     patch.append(to: &bytes)
     switch effect {
-    case .image, .deletion: self.appendAll(line, to: &bytes)
-    case .update, .fields: try self.appendNamed(line, isRead: isRead, to: &bytes)
+    case .image: self.appendAll(line, to: &bytes)
+    case .deletion: self.appendAll(line, withNulls: false, to: &bytes)
+    case .update, .fields:
+      // A refresh without a list has all fields.
+      if self.places[self.key(.changedFields)] < 0, effect == .fields {
+        for column in self.isNamed.indices { self.isNamed[column] = true }
+      }
+      try self.appendNamed(line, isRead: isRead, to: &bytes)
     case .gapUpdate, .gapDeletion, .gapRevival: break
     }
     return Head(epoch: own.epoch, ordinal: own.ordinal, patch: patch)
@@ -100,10 +106,9 @@ struct RecordLine {
     _ type: UnsafeBufferPointer<UInt8>
   ) throws(Fault) -> RecordPatch.Effect? {
     if type.equals("SNAPSHOT_DELETE") { return .deletion }
-    let isRefresh = type.equals("SNAPSHOT_REFRESH")
-    guard isRefresh || type.equals("SNAPSHOT") else { return nil }
-    guard self.places[self.key(.changedFields)] >= 0 else { return .image }
-    return isRefresh ? .fields : .update
+    if type.equals("SNAPSHOT_REFRESH") { return .fields }
+    guard type.equals("SNAPSHOT") else { return nil }
+    return self.places[self.key(.changedFields)] >= 0 ? .update : .image
   }
 
   private static func effect(
@@ -120,18 +125,24 @@ struct RecordLine {
 
   // MARK: Cells
 
-  private func appendAll(_ line: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]) {
-    for column in 0..<self.columns.count { self.appendCell(column, line, to: &bytes) }
+  private func appendAll(
+    _ line: UnsafeBufferPointer<UInt8>, withNulls: Bool = true, to bytes: inout [UInt8]
+  ) {
+    for column in 0..<self.columns.count {
+      self.appendCell(column, line, withNulls: withNulls, to: &bytes)
+    }
   }
 
   /// A null in the line is a value that was read or set.
   private func appendCell(
-    _ column: Int, _ line: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]
+    _ column: Int, _ line: UnsafeBufferPointer<UInt8>, withNulls: Bool = true,
+    to bytes: inout [UInt8]
   ) {
     guard self.places[column] >= 0 else { return }
     let value = UnsafeBufferPointer(
       rebasing: line[self.members[Int(self.places[column])].value])
     let isNull = value.equals("null")
+    if isNull, !withNulls { return }
     RecordPatch.appendCell(
       column, isNull ? .null : .value, isNull ? UnsafeBufferPointer(rebasing: value[..<0]) : value,
       to: &bytes)

@@ -9,7 +9,7 @@ struct RecordPatch: Equatable {
     case image
     /// Columns with a cell have new values.
     case update
-    /// As `update`, by a read of these columns alone: it says nothing else about the record.
+    /// As `update`, by a refresh: it says nothing else about the record, not even that it exists.
     case fields
     case deletion
     /// A gap event: the record was changed in an unknown way.

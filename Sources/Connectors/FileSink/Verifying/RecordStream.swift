@@ -49,6 +49,8 @@ struct RecordStream {
   /// the changes after all reads.
   private var layers: [RecordState]
   private var hasImage = false
+  /// Whether a line says more about the record than values of fields; otherwise it is not in the copy.
+  private(set) var isKnown = false
   private var wasRead = false
   private var newestTime = Int64.min
   /// When the record was last read, apart from reads of some fields.
@@ -64,6 +66,7 @@ struct RecordStream {
     self.reads.removeAll(keepingCapacity: true)
     for index in self.layers.indices { self.layers[index].clear() }
     self.hasImage = false
+    self.isKnown = false
     self.wasRead = false
     self.newestTime = Int64.min
     self.readAt = Int64.min
@@ -75,6 +78,7 @@ struct RecordStream {
     self.newestTime = max(self.newestTime, patch.time)
     if patch.effect == .image { self.hasImage = true }
     if patch.effect != .fields {
+      self.isKnown = true
       self.wasRead = true
       self.readAt = max(self.readAt, patch.readAt)
     }
@@ -93,6 +97,7 @@ struct RecordStream {
   }
 
   mutating func take(change patch: RecordPatch, _ bytes: [UInt8]) {
+    self.isKnown = true
     self.newestTime = max(self.newestTime, patch.time)
     if patch.effect == .image { self.hasImage = true }
     let change = self.placed(patch)
