@@ -45,6 +45,8 @@ final class MemoryStore {
   var deadLetters: JSONValue = nil
   /// Raised when tables change, so that databases have to be made ready again.
   var tableChanges = 0
+  /// The numbers of passes over changed records, each by the time that it is asked for.
+  var otherPassNumbers: [Int] = []
   /// What was said of the object's present schema.
   var schemas: [String] = []
   /// What databases have committed.
@@ -268,7 +270,11 @@ final class MemoryDatabase: TableStore, LeasedStore, RepairingStore, Overlapping
 
   func takesReads(of layout: RecordLayout) -> Bool { self.takesReads }
   func pass(over entity: String) -> ReadPass? { self.store.reads[self.name]?.pass }
-  func passNumber(over entity: String) -> Int { self.pass(over: entity)?.number ?? 0 }
+  func passNumber(over entity: String) -> Int {
+    let others = self.store.otherPassNumbers
+    self.store.otherPassNumbers = Array(others.dropFirst())
+    return max(self.pass(over: entity)?.number ?? 0, others.first ?? 0)
+  }
   func lastReads(of entity: String) -> PollSchedule.LastReads { .init() }
 
   func write(_ reads: RecordBatch, pass: ReadPass?) throws {

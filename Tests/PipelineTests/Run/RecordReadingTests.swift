@@ -56,6 +56,15 @@ import Testing
     #expect(harness.store.reads["d"]?.records == Self.records)
   }
 
+  @Test("A pass gets a number that no other has taken between its plan and its beginning")
+  func takenNumbers() async throws {
+    let harness = Self.harness()
+    harness.store.otherPassNumbers = [2, 3]
+    try await harness.run(ScriptedSource(PipelineRunnerTests.events(10)))
+    #expect(harness.store.reads["d"]?.pass?.number == 4)
+    #expect(harness.store.reads["d"]?.records == Self.records)
+  }
+
   @Test("Stores are made ready again when a schema that arrives during a pass changes their tables")
   func changedTables() async throws {
     let harness = Self.harness()

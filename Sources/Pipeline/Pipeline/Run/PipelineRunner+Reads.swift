@@ -40,7 +40,7 @@ extension PipelineRunner {
           candidates, limit: self.configuration.passLimit, self.moment(now))
         if let step { try self.perform(step, index, now: now) }
       }
-    case .store: try self.store(pass, of: index, now: now)
+    case .store: try self.store(self.numbered(index), of: index, now: now)
     case .wait(let until): self.onNote?(.waitsToRead(entity: pass.entity, until: until))
     case .read:
       if pass.job != nil { self.onNote?(.reading(pass)) }
@@ -87,6 +87,15 @@ extension PipelineRunner {
     guard let topic = self.reads.runs[index].topic else { return (1, 0) }
     let cursor = self.topics[topic].cursors.stores[store]
     return (cursor.epoch, cursor.ordinal)
+  }
+
+  /// The pass to begin. Since it was planned, a read of changed records may have taken its number.
+  private func numbered(_ index: Int) -> ReadPass {
+    let run = self.reads.runs[index]
+    guard run.object.condition == nil else { return run.pass }
+    let numbers = run.recipients.map { self.stores[$0].passNumber(over: run.object.passKey) }
+    self.reads.runs[index].pass.number = max(run.pass.number, (numbers.max() ?? 0) + 1)
+    return self.reads.runs[index].pass
   }
 
   private func store(_ pass: ReadPass, of index: Int, now: Instant) throws {
