@@ -7,13 +7,8 @@ extension TableLoader {
     guard let newestStamp = self.newestStamp, self.current?.definition.hasReadColumns == true else {
       return false
     }
-    return rows.contains { row in
-      // A read that contains a creation is hardly older.
-      guard row.change != .create else {
-        return row.commitTimestamp.map { $0 <= newestStamp + ReadMerge.clockTolerance } ?? true
-      }
-      return row.commitTimestamp.map { $0 < newestStamp - ReadMerge.clockTolerance } ?? false
-    }
+    let newest = ReadMerge.Read(stamp: newestStamp, readAt: 0)
+    return rows.contains { ReadMerge.contains(newest, $0.mergedEvent) }
   }
 
   /// Writes records that were read. Load the events of the transaction first.

@@ -212,10 +212,7 @@ package struct CurrentTable {
     var met: Set<String> = []
     let isSkipped = rows.map { index in
       let id = recordID(index)
-      let event = ReadMerge.Event(
-        commit: buffer.rows[index].commitTimestamp, arrivedAt: 0, isGap: false,
-        isCreation: buffer.rows[index].change == .create)
-      guard progress[id]?.takes(event) == false else { return false }
+      guard progress[id]?.takes(buffer.rows[index].mergedEvent) == false else { return false }
       met.insert(id)
       return true
     }

@@ -107,9 +107,9 @@ extension HistoryReader {
   private static func firstApplied(
     to reads: String, by key: String, after contained: String? = nil, _ visibilityWait: Int64
   ) -> String {
-    let contains =
-      "(e._change_type = 'CREATE' "
-      + "OR e._commit_timestamp < r._system_modstamp - interval '\(ReadMerge.clockTolerance) ms')"
+    let contains = """
+      \(ReadMerge.time(of: "e")) < r._system_modstamp - interval '\(ReadMerge.clockTolerance) ms'
+      """
     let isVisible = "r._read_at - e._loaded_at >= interval '\(visibilityWait) ms'"
     // Reads the change type as `change(_:)` does: an event of any other type does not say what has
     // changed.

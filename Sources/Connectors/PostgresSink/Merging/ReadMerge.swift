@@ -46,8 +46,8 @@ package struct ReadMerge {
     /// The event reports a change without its values: a gap event, a refused event, an unknown
     /// change type, or the end of a missing range.
     package var isGap: Bool
-    /// The event creates the record, so every read of the record contains it. Its schema may lack
-    /// fields that the read has.
+    /// The event creates the record, so every read of the record contains it, however the clocks
+    /// differ. Its schema may lack fields that the read has.
     package var isCreation: Bool
 
     package init(commit: Int64?, arrivedAt: Int64, isGap: Bool, isCreation: Bool = false) {
@@ -65,9 +65,8 @@ package struct ReadMerge {
 
   /// Whether the read certainly contains the event, and all events before it.
   package static func contains(_ read: Read, _ event: Event) -> Bool {
-    if event.isCreation { return true }
     guard let commit = event.commit else { return false }
-    return commit < read.stamp - Self.clockTolerance
+    return commit < read.stamp + (event.isCreation ? Self.clockTolerance : -Self.clockTolerance)
   }
 
   /// Whether the read certainly includes the event's change and all earlier ones, either by its
@@ -96,6 +95,23 @@ package struct ReadMerge {
       .map { $0 + 1 } ?? 0
     let notContained = events.firstIndex { !Self.contains(read, $0) } ?? events.count
     return max(settled, notContained)
+  }
+}
+
+extension ReadMerge {
+  /// SQL: the time that decides whether a read contains an event (`contains`).
+  static func time(of event: String) -> String {
+    "CASE WHEN \(event)._change_type = 'CREATE' "
+      + "THEN \(event)._commit_timestamp - interval '\(2 * self.clockTolerance) ms' "
+      + "ELSE \(event)._commit_timestamp END"
+  }
+}
+
+extension RowBuffer.Row {
+  /// The properties that decide whether a read contains the event by its time.
+  var mergedEvent: ReadMerge.Event {
+    ReadMerge.Event(
+      commit: self.commitTimestamp, arrivedAt: 0, isGap: false, isCreation: self.change == .create)
   }
 }
 

@@ -221,8 +221,7 @@ struct RecordStates {
     let kinds = "('change', 'gap'\(self.hasReads ? ", 'snapshot'" : ""))"
     let stamp = value(
       ofRead: "coalesce(h._system_modstamp - \(Self.tolerance), '-infinity')",
-      // Every read contains the creation.
-      ofEvent: "CASE WHEN h._change_type = 'CREATE' THEN '-infinity' ELSE h._commit_timestamp END")
+      ofEvent: ReadMerge.time(of: "h"))
     let arrival = value(
       ofRead: "coalesce(h._read_at - \(self.wait), '-infinity')", ofEvent: "h._loaded_at")
     let order =
