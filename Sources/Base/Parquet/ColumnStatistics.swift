@@ -22,7 +22,7 @@ struct ColumnStatistics: ~Copyable {
 
   private struct Bound: ~Copyable {
     var bytes = ByteBuffer(capacity: ColumnStatistics.prefixByteCount)
-    /// The value is no longer than `bytes`.
+    /// `bytes` is the complete value.
     var isExact = true
 
     mutating func set(_ prefix: UnsafeRawBufferPointer, isExact: Bool) {
@@ -144,7 +144,7 @@ struct ColumnStatistics: ~Copyable {
   private func prefix(_ bound: borrowing Bound) -> (bytes: [UInt8], isExact: Bool) {
     let bytes = Array(bound.bytes.raw)
     guard !bound.isExact, self.isText else { return (bytes, bound.isExact) }
-    // The last byte that is no continuation begins the last character.
+    // The last character begins at the last byte that does not continue one.
     guard let last = bytes.lastIndex(where: { $0 & 0xC0 != 0x80 }) else { return (bytes, false) }
     let isComplete = String(validating: bytes[last...], as: UTF8.self) != nil
     return (isComplete ? bytes : Array(bytes[..<last]), false)

@@ -1,7 +1,7 @@
 /// What a file says about itself at its end.
 struct FileMetadata {
   static let magic: StaticString = "PAR1"
-  /// Of the format; readers do not go by it.
+  /// The version of the format. Readers ignore it.
   static let version: Int32 = 2
   /// The number of the codec.
   static let zstd: Int32 = 6

@@ -107,13 +107,13 @@ package final class ParquetReader {
   // MARK: Values of the current row, in columns that are present
 
   package func boolean(_ column: Int) -> Bool { self.cursors[column].integer != 0 }
-  /// Of the types of 32 and 64 bits: numbers, dates and times.
+  /// Values of the types with 32 and 64 bits: numbers, dates and times.
   package func integer(_ column: Int) -> Int64 { self.cursors[column].integer }
-  /// Of `float` and `double`.
+  /// Values of `float` and `double`.
   package func number(_ column: Int) -> Double { self.cursors[column].number }
   /// Without its point.
   package func decimal(_ column: Int) -> Int128 { self.cursors[column].decimal }
-  /// Of text, bytes and UUIDs.
+  /// Values of text, bytes and UUIDs.
   package func bytes(_ column: Int) -> UnsafeRawBufferPointer { self.cursors[column].bytes }
   package func elementCount(_ column: Int) -> Int { self.cursors[column].elementCount }
   package func element(_ index: Int, of column: Int) -> UnsafeRawBufferPointer {

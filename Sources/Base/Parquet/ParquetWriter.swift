@@ -66,13 +66,13 @@ package final class ParquetWriter {
     self.chunks[column].append(boolean: value, row: self.row)
   }
 
-  /// Of the types of 32 and 64 bits: numbers, dates and times.
+  /// Values of the types with 32 and 64 bits: numbers, dates and times.
   @inline(__always)
   package func append(integer value: Int64, to column: Int) {
     self.chunks[column].append(integer: value, row: self.row)
   }
 
-  /// Of `float` and `double`.
+  /// Values of `float` and `double`.
   package func append(number value: Double, to column: Int) {
     self.chunks[column].append(number: value, row: self.row)
   }

@@ -33,6 +33,13 @@ package final class HTTPBodyStream: Sendable {
     }
   }
 
+  /// The beginning of a body that explains a refusal: up to the piece that exceeds 64 KiB.
+  package func errorBody() async throws -> [UInt8] {
+    var body: [UInt8] = []
+    while body.count < 1 << 16, let piece = try await self.next() { body += piece }
+    return body
+  }
+
   private func cancel() {
     self.transfer.cancel()
     self.queue.abandon()

@@ -103,7 +103,7 @@ extension Bucket {
 
   /// Drops an upload and its parts.
   ///
-  /// - Returns: false if there is no such upload.
+  /// - Returns: false if the upload does not exist.
   package func abortUpload(_ upload: PendingUpload) async throws -> Bool {
     do {
       _ = try await self.send(

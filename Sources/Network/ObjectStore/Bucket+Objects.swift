@@ -2,13 +2,13 @@ internal import Bytes
 internal import Cryptography
 internal import HTTPClient
 
-/// What a store says of an object.
+/// What a store says about an object.
 package struct ObjectHead: Sendable, Equatable {
   package var byteCount: Int
   /// In quotes, for `Bucket.Condition.ifMatch`; nil if the store has none.
   package var etag: String?
-  /// Of its content, in hexadecimal digits, as the writer computed it; nil if the writer was another
-  /// program.
+  /// The SHA-256 that the writer computed of the content, in hexadecimal digits. Nil if another program
+  /// wrote the object.
   package var sha256: String?
 
   func isContent(_ content: ObjectContent) -> Bool {
@@ -93,7 +93,7 @@ extension Bucket {
     }
   }
 
-  /// Nil if nothing has the key, and if there is no such bucket: the answer does not distinguish them.
+  /// Nil if the key or the bucket does not exist: the response does not say which.
   package func head(_ key: String) async throws -> ObjectHead? {
     let call = Call(method: .head, key: key)
     do {

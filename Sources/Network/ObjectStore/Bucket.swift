@@ -16,7 +16,6 @@ package struct Bucket: Sendable {
 
   /// Answers other than objects are not larger: a page of a listing has 1,000 keys of up to 1,024 bytes.
   private static let maxAnswerBytes = 8 << 20
-  private static let maxErrorBytes = 1 << 16
   private static let maxKeyBytes = 1024
 
   package init(_ address: BucketAddress, credentials: CredentialProvider, http: HTTPClient) {
@@ -53,7 +52,7 @@ package struct Bucket: Sendable {
   func stream(_ call: Call) async throws -> HTTPBodyStream {
     try await self.authorized(call) { request throws in
       let stream = try await self.http.stream(request)
-      return (stream.response, stream, { try await Self.errorBody(stream) })
+      return (stream.response, stream, { try await stream.errorBody() })
     }
   }
 
@@ -76,12 +75,6 @@ package struct Bucket: Sendable {
           + "of \(root); check the endpoint", status: response.status)
     }
     return document
-  }
-
-  private static func errorBody(_ stream: HTTPBodyStream) async throws -> [UInt8] {
-    var body: [UInt8] = []
-    while body.count < Self.maxErrorBytes, let piece = try await stream.next() { body += piece }
-    return body
   }
 
   private typealias Answer<Value> = (

@@ -99,16 +99,8 @@ package final class RESTClient: Sendable {
   func stream(_ call: Call) async throws -> HTTPBodyStream {
     try await self.authorized(call) { request throws in
       let stream = try await self.http.stream(request)
-      return (stream.response, stream, { try await Self.errorBody(stream) })
+      return (stream.response, stream, { try await stream.errorBody() })
     }
-  }
-
-  private static let maxErrorBytes = 1 << 16
-
-  private static func errorBody(_ stream: HTTPBodyStream) async throws -> [UInt8] {
-    var body: [UInt8] = []
-    while body.count < Self.maxErrorBytes, let piece = try await stream.next() { body += piece }
-    return body
   }
 
   private typealias Answer<Value> = (

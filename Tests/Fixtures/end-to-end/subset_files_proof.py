@@ -10,6 +10,7 @@ simulator's state file.
 - At the end the views "…_now" have exactly the records that meet the condition, with all their values. Records have
   entered and left, and those that left have a line that says so. `verify --full` agrees, and every file is as the
   manifest says.
+- A `refresh` beside `subset` changes none of this, whether it reads some fields or all.
 - Until it is known whether a changed record belongs to the copy, `_freshness` counts it.
 - Then the conditions change, one to more records and one to fewer, and `snapshot` makes the views right again, although
   runs are killed. A copy whose list of changed records was lost is refused, and `snapshot --accept-missing` repairs it.
@@ -153,6 +154,32 @@ class Subset(harness.Exporter):
         if not stored or any(waiting.get(name, 0) < count for name, count in stored.items()):
             self.fail("_freshness says", waiting, "and the checkpoint", stored)
 
+    def check_refresh(self):
+        """A refresh reads all records, and with a stage that reads columns their whole values: those outside stay so."""
+        before = [dict(self.document["source"]), self.document["stages"]]
+        self.document["source"]["refresh"] = {"fields": ["Opportunity.Description"], "every": "1s"}
+        for stages in ([], [{"type": "filter", "where": "StageName != 'none'"}]):
+            self.document["stages"] = before[1] + stages
+            self.write()
+            self.simulator.publish(20, *TOPICS)
+            for _ in range(2):
+                self.run()
+            self.judge()
+            self.compare()
+        self.document["source"], self.document["stages"] = before
+        self.write()
+        inside = 'SELECT _record_id FROM "Opportunity_now"'
+        (self.counts["refreshed_outside"], kinds), = self.query(
+            "SELECT count(*), count(DISTINCT _changed_fields IS NULL) FROM \"Opportunity\" "
+            "WHERE _change_type = 'SNAPSHOT_REFRESH' AND _record_id NOT IN (%s)" % inside)
+        if kinds != 2:
+            self.fail("no refresh has read records outside the copy with and without a list of fields:", kinds)
+        shown, = self.query(
+            "SELECT count(*) FROM \"Opportunity_changes\" WHERE source = 'refresh' AND id NOT IN "
+            "(SELECT _record_id FROM \"Opportunity\" WHERE _change_type <> 'SNAPSHOT_REFRESH')")
+        if shown[0]:
+            self.fail("the view of changes has refreshes of records that were never copied:", shown)
+
     def check_lost(self):
         """Without the list of changed records it is not known what the files lack."""
         self.simulator.publish(40, *TOPICS)
@@ -200,6 +227,7 @@ class Subset(harness.Exporter):
         self.verify()
         self.counts["marks"] = sum(self.query(
             "SELECT count(*) FROM \"%s\" WHERE _change_type = 'SNAPSHOT_DELETE'" % entity)[0][0] for entity in OBJECTS)
+        self.check_refresh()
         self.document["source"]["subset"] = dict(OTHER_WHERE)
         self.write()
         for _ in range(2):
