@@ -564,6 +564,8 @@ struct ColumnReadTests {
     values[Self.note] = .text("read")
     try Self.write(Self.reads(["a": values], Self.wider), to: run)
     try run.commit()
+    // The event comes after the place in the stream at which the record was read.
+    run.advance()
     let batch = RecordBatch(layout: SinkRun.layout())
     batch.epoch = 1
     batch.addChange(
